@@ -46,7 +46,13 @@ IDENTITIES = {  # lists that are merged: their key -> the key of an entry that n
     "versions": "version",
 }
 MAX_OWN_BYTES = MIB  # of one file
-PROBLEMS = {"missing": "is missing", "extra_forbidden": "is not a key of the catalog"}
+PROBLEMS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a key of the catalog",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+}
 SHOWN_CHARS = 60  # of a key in a message
 _LOGIN = re.compile(r"//[^/\s]*@")  # in a URL
 _NUMBERED = re.compile(r"v?\d+(\.\d+)*")
@@ -67,7 +73,11 @@ class OwnFileRefused(ValueError):
 
 def read_own_catalog() -> OwnCatalog:
     """The own entries of this working directory. Reads them only once."""
-    return _read(Path.cwd() / OWN_FOLDER)
+    try:
+        return _read(Path.cwd() / OWN_FOLDER)
+    except OSError as error:  # of the working directory, which may have been removed
+        why = f"the working directory cannot be read: {error.strerror or error}"
+        return OwnCatalog({}, (OWN_FILE_UNREAD(file=OWN_FOLDER, why=why),))
 
 
 def has_own_catalog() -> bool:
@@ -199,15 +209,32 @@ def _merged_list(shipped: Sequence[Any], own: Sequence[Any], identity: str) -> l
         if at is None:
             result.append(entry)
         else:
-            result[at] = _merged(result[at], entry)
+            result[at] = _with_known_versions(result[at], _merged(result[at], entry))
     if identity == "from":  # of picks, a later one takes precedence
         result.sort(key=lambda entry: _order((entry_name(entry, identity), None)))
     return result
 
 
+def _with_known_versions(shipped: Any, merged: Any) -> Any:
+    """A merged entry. The catalog's newest version of a branch stays known: it becomes one of the
+    other versions."""
+    before = shipped.get("newest") if isinstance(shipped, dict) else None
+    if not before or merged.get("newest") == before:
+        return merged
+    versions = merged.get("versions", [])
+    if not isinstance(versions, list) or before in versions:
+        return merged
+    return {**merged, "versions": [*versions, before]}
+
+
 def entry_name(entry: Any, identity: str) -> Any:
     """The value that names an entry of a list. A text names itself."""
     return entry.get(identity) if isinstance(entry, dict) else entry
+
+
+def shown_name(key: str, name: object) -> str:
+    """The name of an entry of a list for a message: the id of a GPU as the catalog writes it."""
+    return f"{name:#06x}" if key == "gpus" and isinstance(name, int) else str(name)
 
 
 def _is_numbered(mapping: Mapping[Any, Any]) -> bool:
@@ -239,7 +266,8 @@ def _place(data: Any, steps: Sequence[object]) -> str:
         if isinstance(step, int) and isinstance(data, list) and step < len(data):
             inner = data[step]
             name = entry_name(inner, IDENTITIES.get(key, ""))
-            shown = f"entry {step + 1}" if name is None or name is inner else str(name)
+            known = name is not None and name is not inner
+            shown = shown_name(key, name) if known else f"entry {step + 1}"
             text += f"[{shown[:SHOWN_CHARS]}]"
         else:
             inner = data.get(step) if isinstance(data, dict) else None

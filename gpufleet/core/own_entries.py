@@ -14,6 +14,7 @@ from gpufleet.core.own_catalog import (
     SHOWN_CHARS,
     entry_name,
     read_own_catalog,
+    shown_name,
 )
 
 SHOWN_ENTRIES = 12
@@ -46,7 +47,7 @@ def _entries(shipped: Any, own: Any, place: str) -> Iterator[str]:
         names = [entry_name(entry, IDENTITIES[key]) for entry in shipped or ()]
         for entry in own:
             name = entry_name(entry, IDENTITIES[key])
-            shown = f"{name:#06x}" if key == "gpus" and isinstance(name, int) else str(name)
-            yield f"{place}[{shown[:SHOWN_CHARS]}]{'' if name in names else ' (new)'}"
+            shown = shown_name(key, name)[:SHOWN_CHARS]
+            yield f"{place}[{shown}]{'' if name in names else ' (new)'}"
     else:
         yield place if shipped is not None else f"{place} (new)"

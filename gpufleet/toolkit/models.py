@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gpufleet.core.entries import Entry, Sourced, Style
 from gpufleet.packages.catalog import Key, PackageCatalog, RepositoryLayout
@@ -65,6 +65,12 @@ class Toolkit(Entry):
     versions: tuple[ToolkitVersion, ...]
     security: tuple[Advisory, ...]
     cdi: Cdi
+
+    @model_validator(mode="after")
+    def _require_newest(self) -> Toolkit:
+        if all(each.version != self.newest for each in self.versions):
+            raise ValueError(f"has the newest version {self.newest}, which versions does not have")
+        return self
 
 
 class ConfigTemplate(Entry):

@@ -175,6 +175,7 @@ def test_a_file_that_cannot_be_used(name: str, own_folder: Path) -> None:
     assert "\x1b" not in result.output
 
 
+NEW = "580.300.01"
 OF_580 = "branches: [{branch: 580, %s}]"
 WRONG: dict[str, tuple[str, str, str]] = {
     "a missing key": ("branches", "branches: [{branch: 700}]", "branches[700].newest is missing"),
@@ -183,9 +184,10 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "another branch": ("branches", OF_580 % "newest: 595.1.1", "branches[580] has the version"),
     "no version": ("branches", OF_580 % "newest: new", "branches[580].newest"),
     "an unknown key": ("branches", OF_580 % "colour: red", "branches[580].colour is not a key"),
-    "a map for a list": ("branches", "branches: {branch: 580}", "branches "),
-    "nothing for a list": ("branches", "branches:", "branches "),
-    "a list for a map": ("charts", "charts: [gpu-operator]", "charts "),
+    "a map for a list": ("branches", "branches: {branch: 580}", "branches must be a list"),
+    "nothing for a list": ("branches", "branches:", "branches must be a list"),
+    "a list for a map": ("charts", "charts: [gpu-operator]", "charts must be a mapping"),
+    "an id in hexadecimal": ("gpus", "gpus: [{id: 0x9999}]", "gpus[0x9999].names is missing"),
     "a text for an entry": ("gpus", "gpus: [H100]", "gpus["),
     "a fingerprint": (
         "repositories", "cuda: {keys: [{file: CDF6BA43.pub, fingerprints: [AB]}]}",
@@ -193,6 +195,9 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "a misspelt key": (
         "toolkit", "repository: {key: {files: x}}", "repository.key.files is not a key",
+    ),
+    "a newest version without an entry": (
+        "toolkit", "newest: 1.99.0", "the file has the newest version 1.99.0, which versions",
     ),
     "a minor as a number": ("charts", "kubernetes: {1.40: 2028-01-01}", "kubernetes.1.4"),
     "a chart": ("charts", "charts: {mine: {title: x}}", "charts.mine.repository is missing"),
@@ -212,6 +217,21 @@ def test_a_wrong_entry_is_named_with_its_file_and_key(name: str, own_folder: Pat
         assert finding.code == "GF210"
         assert finding.message.startswith(f"catalog.d/{file}.yaml: ")
     assert place in " ".join(finding.message for finding in caught.value.findings)
+
+
+def test_the_newest_version_of_the_catalog_stays_known(own_folder: Path) -> None:
+    (own_folder / "branches.yaml").write_text(f"branches: [{{branch: 580, newest: {NEW}}}]")
+    known = load_catalog().branch(580)
+    assert known is not None
+    assert (known.newest, known.versions[-1]) == (NEW, "580.178.04")
+
+
+def test_a_working_directory_that_is_gone(own_folder: Path) -> None:
+    own_folder.rmdir()
+    own_folder.parent.rmdir()
+    result = catalog("branches")
+    assert result.exit_code == 2
+    assert "GF209 Cannot use catalog.d: the working directory cannot be read" in result.stderr
 
 
 def test_a_misspelt_file(own_folder: Path) -> None:
