@@ -128,12 +128,13 @@ def _newer(branch: int, version: str, known: str, offers: Sequence[Offered], rea
         file="branches.yaml",
     )
     entry, url = ("branches", ("branch", str(branch))), offers[0].url
-    edits = [DataEdit(FILE, (*entry, "newest"), version)]
-    if known:
-        edits.append(DataEdit(FILE, (*entry, "versions"), known, "add"))
-    said = f"; {version} in {url} (read {read})"
-    edits.append(DataEdit(FILE, (*entry, "source"), said, "append"))
-    return Gap("drivers", finding, url, tuple(edits))
+    newest, said = (*entry, "newest"), f"; {version} in {url} (read {read})"
+    edits = (
+        DataEdit(FILE, newest, "versions", "keep"),  # the file's, which catalog.d may have changed
+        DataEdit(FILE, newest, version),
+        DataEdit(FILE, (*entry, "source"), said, "append"),
+    )
+    return Gap("drivers", finding, url, edits)
 
 
 def _gone(catalog: Catalog, offers: Iterable[Offered], today: date) -> Iterator[Gap]:

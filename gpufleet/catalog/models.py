@@ -93,13 +93,14 @@ class DataEdit:
 
     `path`: keys; a pair (key, value) selects the entry of a list. `value`: a scalar replaces the
     one at `path`; an entry (a mapping, or a scalar of a list) is added to the list or mapping at
-    `path`. `appended`: the value is added to the end of the text.
+    `path`. `append`: the value is added to the end of the text. `keep`: the scalar at `path` is
+    also added to the list `value` of the same entry.
     """
 
     file: str
     path: tuple[str | tuple[str, str], ...]
     value: str | Mapping[str, object]
-    action: Literal["set", "add", "append"] = "set"
+    action: Literal["set", "add", "append", "keep"] = "set"
 
 
 @dataclass(frozen=True, slots=True)

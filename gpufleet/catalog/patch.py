@@ -52,6 +52,9 @@ def _applied(text: str, edit: DataEdit) -> str:
     *parents, last = edit.path
     if edit.action == "set":
         return _replaced(text, _find(root, edit.path), str(edit.value))
+    if edit.action == "keep":
+        old, other = _find(root, edit.path).value, (*parents, str(edit.value))
+        return _applied(text, DataEdit(edit.file, other, old, "add")) if old else text
     if edit.action == "append":
         return _appended(text, _find(root, edit.path), str(edit.value))
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -155,7 +156,8 @@ def _write(file: Path, found: CatalogCheck) -> bool:
         return False
     name = one_line(str(file))
     what = count_noun(len(found.written), "difference")
-    print_note(f"Wrote {name} with {what}. In a checkout of gpufleet: git apply {name}")
+    apply = f"git apply {one_line(shlex.quote(str(file)))}"
+    print_note(f"Wrote {name} with {what}. In a checkout of gpufleet: {apply}")
     return True
 
 

@@ -144,6 +144,8 @@ other: [x, y]
         (("list", A, "newest", "set", "580.142"), "1.2.3,", '"580.142",'),
         (("list", A, "versions", "add", "1.2"), '(read)"}', '(read)", versions: ["1.2"]}'),
         (("list", A, "source", "append", "; more"), '(read)"', '(read); more"'),
+        (("list", A, "newest", "keep", "versions"), '(read)"}', '(read)", versions: [1.2.3]}'),
+        (("list", B, "newest", "keep", "versions"), "", ""),
         (("list", B, "newest", "set", "1.2.3"), "''", "1.2.3"),
         (("list", B, "versions", "add", "1.2.3"), END, "(read)\n    versions: [1.2.3]\n\n"),
         (("list", B, "source", "append", "; more"), END, "(read); more\n\n"),
@@ -162,3 +164,19 @@ def test_a_place_that_is_not_in_the_file() -> None:
     edit = DataEdit("x/y", ("list", ("name", "z"), "newest"), "1")
     with pytest.raises(NoPlace):
         apply_edits(TEXT, [edit])
+
+
+@pytest.mark.usefixtures("known_keys")
+def test_a_patch_keeps_the_files_own_newest_version(
+    own_folder: Path, mirror: LiveMirror, make_key: MakeKey, tmp_path: Path
+) -> None:
+    change_everything(mirror, make_key)
+    mirror.write({"drivers"})
+    (own_folder / "branches.yaml").write_text("branches: [{branch: 580, newest: 580.190.02}]")
+    file = tmp_path / "a b.patch"
+    with served(mirror.root) as url:
+        words = ["--only", "drivers", "--mirror", url, "--write", str(file)]
+        result = CliRunner().invoke(main, ["catalog", "check", *words])
+    assert f"git apply '{file}'" in result.output
+    added = [line for line in file.read_text().splitlines() if line.startswith("+ ")]
+    assert ("+      - 580.178.04" in added, "+      - 580.190.02" in added) == (True, False)
