@@ -27,6 +27,7 @@ SOURCE_LIMIT = Limit("a source of the catalog", 64 * MIB, 120)
 UNPACKED_LIST = 256 * MIB  # of a compressed list of packages
 READERS = 8  # sources that are read at the same time
 HASHES = {40: "sha1", 128: "sha512"}  # digits of a checksum -> its algorithm
+OTHER_PACKERS = (".bz2", ".xz", ".zck", ".zst")  # of createrepo_c
 READ_FAILURES = (DownloadFailed, BrokenSource)
 
 
@@ -92,7 +93,7 @@ class SourceReader:
         packed = self._get(urljoin(url.removesuffix("repodata/repomd.xml"), place))
         if digest != hashlib.new(HASHES.get(len(digest), "sha256"), packed).hexdigest():
             raise BrokenSource(f"the checksum of {place} is not the one in repomd.xml")
-        return parse.parse_rpm_packages(_unpacked(packed) if place.endswith(".gz") else packed)
+        return parse.parse_rpm_packages(_plain_list(place, packed))
 
     def _get(self, url: str) -> bytes:
         login = self.login if self.mirror and same_origin(url, self.mirror) else None
@@ -106,6 +107,17 @@ PARSERS: dict[str, Callable[[bytes], Any]] = {
     "cycles": parse.parse_cycles,
     "releases": parse.parse_driver_releases,
 }
+
+
+def _plain_list(place: str, data: bytes) -> bytes:
+    """The XML of a list of packages. Raises BrokenSource."""
+    if place.endswith(".gz"):
+        return _unpacked(data)
+    if place.endswith(OTHER_PACKERS):
+        raise BrokenSource(
+            f"{place} is compressed in a way that gpufleet does not read: only .gz and plain XML"
+        )
+    return data
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -84,6 +84,17 @@ def test_a_damaged_source_is_named_and_the_others_are_read(name: str, mirror: Li
     assert result.exit_code == 2
 
 
+def test_a_list_in_another_compression_is_named(mirror: LiveMirror) -> None:
+    mirror.write({"toolkit"})
+    data = mirror.path(RPM).read_bytes().replace(b"primary.xml.gz", b"primary.xml.zst")
+    mirror.put(RPM, data)
+    mirror.put(PRIMARY.replace(".gz", ".zst"), mirror.path(PRIMARY).read_bytes())
+    with served(mirror.root) as place:
+        words = ["catalog", "check", "--only", "toolkit", "--mirror", place]
+        result = CliRunner().invoke(main, words)
+    assert "primary.xml.zst is compressed in a way" in " ".join(result.output.split())
+
+
 def test_odd_entries_are_left_out_and_the_rest_counts() -> None:
     odd = b"Package: a\nVersion: 1;rm -rf\n\nPackage: \x1b[1m\nVersion: 1.2\n\n"
     data = odd + b"Package: b\nVersion: 1:1.2-3\n"
