@@ -35,10 +35,8 @@ if not _url.startswith(("https://", "http://")) or not _token:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirect is an error: it would send the token to another address."""
-
     def redirect_request(self, *_: Any) -> None:
-        return None
+        """A redirect is an error: it would send the token to another address."""
 
 
 def _ask(offset: int) -> Answer:
@@ -49,11 +47,10 @@ def _ask(offset: int) -> Answer:
         request = Request(f"{_url.rstrip('/')}/api/dcim/devices/?{query}")
         request.add_header("Authorization", f"{kind} {_token}")
         with build_opener(_NoRedirect()).open(request, timeout=60) as response:
-            text = response.read()
+            return parse_answer(response.read(), _TITLE)
     except (OSError, HTTPException, ValueError) as error:  # its text may have the token
         status = f"HTTP status {error.code}" if isinstance(error, HTTPError) else "no answer"
         raise SourceError(f"{_TITLE}: {status} ({type(error).__name__})") from None
-    return parse_answer(text, _TITLE)
 
 
 def _machines() -> list[Machine]:
@@ -66,11 +63,10 @@ def _machines() -> list[Machine]:
 
 
 def _machine(row: Answer) -> Machine:
-    role = row.need("role.slug", str)
     return Machine(
         name=row.need("name", str),
         address=row.need("primary_ip.address", str).partition("/")[0],
-        group="control_plane" if role == "control-plane" else "gpu_nodes",
+        group="control_plane" if row.need("role.slug", str) == "control-plane" else "gpu_nodes",
         gpus=row.get(f"custom_fields.{FLEET_TAG}_gpus", int),
         traits={
             "rack": row.get("rack.name", str),
