@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from gpufleet.facts.model import Daemon, GpuProcess, NodeFacts
 
-QUESTION = "nvidia-smi -L"  # from another run that gathers facts
+QUESTIONS = ("nvidia-smi -L", "nvidia-smi --format=")  # from another run that gathers facts
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
 
 
@@ -16,7 +16,7 @@ def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
         process
         for process in facts.gpu_processes
         if process.command not in DAEMONS
-        and process.arguments != QUESTION
+        and not process.arguments.startswith(QUESTIONS)
         and process.pid not in spared
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gpufleet.core.entries import Modules
 from gpufleet.core.versions import version_order
-from gpufleet.facts.gpu import Listed
+from gpufleet.facts.gpu import GpuState, Listed
 from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import split_records
 
@@ -17,9 +17,11 @@ _DKMS = re.compile(
 )
 _NO_LINK = "63"  # lanes, six bits: a device that is gone reads as all ones
 _TAKEN = "taken "
-_MIG_DEVICE = re.compile(r"\s+MIG ")  # "  MIG 1g.10gb     Device  0: (UUID: MIG-...)"
-_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}")
+_MIG_DEVICE = re.compile(r"\s+MIG (\S+)")  # "  MIG 1g.10gb     Device  0: (UUID: MIG-...)"
+_STATE = "state "
+_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}")
 _TIMED_OUT = ("124", "137")  # exit codes of timeout
+STATE_FIELDS = 13  # values that the query of smi.sh prints for a GPU
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
 
 
@@ -86,8 +88,48 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
         error = "it did not answer within 60 s"
     else:
         error = texts[-1] if texts else f"it ended with status {code}"
-    gpus = sum(line.startswith("GPU ") for line in said)
-    return Listed(gpus, error, mig_devices=sum(bool(_MIG_DEVICE.match(line)) for line in said))
+    layouts: list[list[str]] = []
+    for line in said:
+        if line.startswith("GPU "):
+            layouts.append([])
+        elif layouts and (device := _MIG_DEVICE.match(line)):
+            layouts[-1].append(device[1])
+    asked = (line.removeprefix(_STATE) for line in said if line.startswith(_STATE))
+    return Listed(len(layouts), error, sum(map(len, layouts)), tuple(_parse_states(asked, layouts)))
+
+
+def _parse_states(lines: Iterable[str], layouts: Sequence[Sequence[str]]) -> Iterable[GpuState]:
+    """The answers to the query of smi.sh. `layouts`: profiles of MIG devices by index of a GPU."""
+    for line in lines:
+        values = [value.strip() for value in line.split(",")]
+        if len(values) != STATE_FIELDS or not values[0].isdecimal():
+            continue
+        index, bus, mig, pending_mig, *numbers, mode, ecc, pending_ecc = values
+        power, default, least, most, clock, memory_clock = map(_number, numbers)
+        yield GpuState(
+            slot=bus.lower()[-len("0000:00:00.0") :],
+            mig=_mode(mig),
+            pending_mig=_mode(pending_mig),
+            devices=tuple(layouts[int(index)]) if int(index) < len(layouts) else (),
+            power=power,
+            default_power=default,
+            least_power=least,
+            most_power=most,
+            most_clock=clock,
+            most_memory_clock=memory_clock,
+            compute_mode=mode if mode.replace("_", "").isalpha() else "",
+            ecc=_mode(ecc),
+            pending_ecc=_mode(pending_ecc),
+        )
+
+
+def _mode(text: str) -> bool | None:
+    return {"Enabled": True, "Disabled": False}.get(text)
+
+
+def _number(text: str) -> float | None:
+    """A number of nvidia-smi, or None for [N/A] and other texts."""
+    return float(text) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) else None
 
 
 def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:
