@@ -90,5 +90,5 @@ LAYOUT_KEPT = info(
     "GF492",
     "Recorded GPU layout stays",
     "No gpu_ key is set; the GPUs keep the layout and settings of an earlier run ({layout}).",
-    "`gpufleet remove` of the role gpu returns them to whole GPUs with default limits.",
+    'To return them to whole GPUs, set gpu_mig = "off" and the limits to "default".',
 )

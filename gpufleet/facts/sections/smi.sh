@@ -3,7 +3,7 @@
 # ever, and no signal ends it then. The state of each GPU is read where a layout is wanted or recorded.
 item=
 [ -e /etc/gpufleet-gpus ] && item=1
-case $nl$configs$nl in *"$nl/etc/gpufleet-gpus$nl"*) item=1 ;; esac
+case $configs in */etc/gpufleet-gpus*) item=1 ;; esac
 if [ -d /sys/module/nvidia ] && have nvidia-smi && have timeout; then
     say asked
     {

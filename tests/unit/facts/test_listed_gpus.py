@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakehost import FakeHost
 
-from gpufleet.facts.gpu import Listed
+from gpufleet.facts.gpu import LAYOUT_FILE, GpuState, Listed
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import GpuProcess, NodeFacts
 from gpufleet.facts.parse import parse_node_facts
@@ -39,6 +39,50 @@ def gathered(host: FakeHost, shell: tuple[str, ...]) -> NodeFacts:
 )  # fmt: skip
 def test_what_it_says(lines: list[str], found: Listed | None) -> None:
     assert parse_smi(lines) == found
+
+
+STATES = [
+    "state 0, 00000000:17:00.0, Enabled, Disabled, 300.00, 400.00, 100.00, 400.00, 1410, 1593, "
+    "Default, Enabled, Disabled",
+    "state 1, 00000000:65:00.0, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], "
+    "[Not Supported], [N/A], [N/A]",
+]
+
+
+def test_the_state_of_each_gpu() -> None:
+    said = ["asked", GPU.format(0, 0), MIG, GPU.format(1, 1), *STATES, "exit 0"]
+    found = parse_smi(said)
+    assert found
+    first = GpuState(
+        "0000:17:00.0", True, False, ("1g.10gb",), 300, 400, 100, 400, 1410, 1593, "Default",
+        ecc=True, pending_ecc=False,
+    )  # fmt: skip
+    assert found.states == (first, GpuState("0000:65:00.0", None, None))
+    assert (found.gpus, found.error) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "line", ["state ", "state 0, x", "state 99" + ", 1" * 12, "state x" + ", 1" * 12]
+)
+def test_a_damaged_state_is_no_error(line: str) -> None:
+    found = parse_smi(["asked", GPU.format(0, 0), line, "exit 0"])
+    assert found
+    assert found.gpus == 1
+
+
+def test_states_are_asked_for_where_a_layout_is_wanted_or_there(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    answer = STATES[0].removeprefix("state ")
+    listed = GPU.format(0, 0)
+    host.command("nvidia-smi", f"case $* in -L) echo '{listed}' ;; *) echo '{answer}' ;; esac")
+    host.file("/sys/module/nvidia/version", "580.95.05\n")
+    assert gathered(host, shell).listed == Listed(1)
+    wanted = parse_node_facts(host.gather(shell, (LAYOUT_FILE,))).listed
+    assert wanted
+    assert [state.slot for state in wanted.states] == ["0000:17:00.0"]
+    host.file(LAYOUT_FILE, "")
+    assert gathered(host, shell).listed == wanted
 
 
 def test_it_is_asked_where_the_module_is_loaded(host: FakeHost, shell: tuple[str, ...]) -> None:
