@@ -38,7 +38,7 @@ class WantedGpu:
 
 
 def check_keys(settings: GpuSettings) -> list[Finding]:
-    """Findings about keys that contradict each other."""
+    """A finding for each contradiction between keys."""
     divides = any((settings.mig or {}).values())
     how, shares = settings.sharing, settings.sharing in ("time-slicing", "mps")
     cases = {

@@ -68,7 +68,7 @@ def _size(shape: Shape) -> tuple[int, int]:
 
 
 def _has_places(wanted: Sequence[Shape], used: int) -> bool:
-    """True if each shape has a start where its memory slices are free. `used`: a bit per slice."""
+    """True if all shapes have a start with free memory slices. `used`: a bit per slice."""
     if not wanted:
         return True
     masks = (((1 << wanted[0].memory) - 1) << start for start in wanted[0].starts)

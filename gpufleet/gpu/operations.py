@@ -20,7 +20,7 @@ WAITS = "reboot "  # prefix of a line of gpufleet-gpus if only a reboot helps
 def apply_layout(needed: Callable[[], bool]) -> Commands:
     """
     Give the GPUs their layout and settings, read them back, and enable the unit that repeats it at
-    each boot. The output has `reboot …` for what only a reboot completes.
+    each boot. The output has `reboot …` for a change that only a reboot completes.
 
     + needed: the driver is loaded, and something differs or may differ
     """
@@ -46,6 +46,6 @@ def drop_layout(needed: bool) -> Commands:
 
 
 def layout_waits(output: list[str]) -> str:
-    """What a reboot must complete, from the output of `apply_layout`, or ""."""
+    """Changes that a reboot must complete, from the output of `apply_layout`, or ""."""
     said = framed_answer(output) or []
     return "; ".join(line.removeprefix(WAITS) for line in said if line.startswith(WAITS))

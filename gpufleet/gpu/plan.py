@@ -23,7 +23,7 @@ DISTURBING = ("mig", "ecc")  # keys whose change interrupts programs
 
 @dataclass(frozen=True, slots=True)
 class GpuChange:
-    """What differs on a GPU: key -> value now and wanted."""
+    """The difference on a GPU: key -> value now and wanted."""
 
     index: int
     slot: str
@@ -116,7 +116,7 @@ def _ordered(target: WantedGpu) -> Layout | None:
 
 
 def _changes(targets: Sequence[WantedGpu], lines: Mapping[str, str]) -> tuple[GpuChange, ...]:
-    """What differs, on GPUs whose state is known."""
+    """The differences on GPUs with a known state."""
     found_changes = []
     for target in targets:
         words = parse_words(lines.get(target.gpu.slot.lower(), ""))
@@ -144,7 +144,7 @@ def _differences(state: GpuState, wanted: Mapping[str, str]) -> dict[str, tuple[
 
 
 def _mig_now(state: GpuState) -> str:
-    """The layout, or what is between two layouts."""
+    """The current layout, or the state between two layouts."""
     if state.mig != state.pending_mig:
         return f"MIG {_switch(state.mig)}, {_switch(state.pending_mig)} after a reset"
     return layout_text(state.devices) if state.devices or not state.mig else "MIG on, no instances"

@@ -114,7 +114,7 @@ class GpuRole(Role[GpuSettings, GpuPlan, GpuEntry]):
 
 
 def conclude_gpus(plan: GpuPlan, waits: str = "") -> RoleResult:
-    """The host's result. `waits`: what a reboot must complete."""
+    """The host's result. `waits`: changes that a reboot must complete."""
     entry = GpuEntry(version=plan.after, gpus=dict(plan.lines))
     return RoleResult(
         entry,

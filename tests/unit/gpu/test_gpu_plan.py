@@ -86,7 +86,7 @@ def test_a_driver_change_makes_the_layout_again() -> None:
     assert kept.lines == {SLOTS[0]: "mig=3g.40gb,3g.40gb reset=1"}
 
 
-def test_a_removed_key_changes_nothing_and_is_told() -> None:
+def test_a_removed_key_changes_nothing_and_is_reported() -> None:
     done = applied_host(gpu_host(WHOLE), DIVIDED, **LAYOUT)
     assert not gpu_plan(done).applies
     assert "GF492" in {each.code for each in node_plan(done).all_findings}
