@@ -28,12 +28,21 @@ class GpuState:
 
 
 @dataclass(frozen=True, slots=True)
+class Board:
+    """A GPU of `nvidia-smi -L`: its name in the driver, and the profile of each MIG device."""
+
+    name: str
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """The output of `nvidia-smi -L`, and the state of the GPUs if it was requested."""
 
     gpus: int
     error: str = ""  # its last line if it failed, else ""
     mig_devices: int = 0
+    boards: tuple[Board, ...] = ()
     states: tuple[GpuState, ...] = ()
 
 

@@ -80,8 +80,8 @@ class GpuRole(Role[GpuSettings, GpuPlan, GpuEntry]):
         return plan.before, plan.after
 
     def described(self, facts: NodeFacts, catalog: Any) -> Iterable[tuple[str, Any]]:
-        states = facts.listed.states if facts.listed else ()
-        yield "layouts", {state.slot: list(state.devices) for state in states}
+        boards = facts.listed.boards if facts.listed else ()
+        yield "mig", [list(board.devices) for board in boards]
 
     def files(self, plan: GpuPlan) -> tuple[FileWrite, ...]:
         return plan.files

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpufleet.core.entries import Modules
 from gpufleet.core.versions import version_order
-from gpufleet.facts.gpu import GpuState, Listed
+from gpufleet.facts.gpu import Board, GpuState, Listed
 from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import split_records
 
@@ -18,6 +19,7 @@ _DKMS = re.compile(
 _NO_LINK = "63"  # lanes, six bits: a device that is gone reads as all ones
 _TAKEN = "taken "
 _MIG_DEVICE = re.compile(r"\s+MIG (\S+)")  # "  MIG 1g.10gb     Device  0: (UUID: MIG-...)"
+_BOARD = re.compile(r"GPU \d+: (.*?)(?: \(UUID: [^)]*\))?$")
 _STATE = "state "
 _LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}")
 _TIMED_OUT = ("124", "137")  # exit codes of timeout
@@ -88,18 +90,21 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
         error = "it did not answer within 60 s"
     else:
         error = texts[-1] if texts else f"it ended with status {code}"
-    layouts: list[list[str]] = []
+    boards: list[Board] = []
     for line in said:
         if line.startswith("GPU "):
-            layouts.append([])
-        elif layouts and (device := _MIG_DEVICE.match(line)):
-            layouts[-1].append(device[1])
+            board = _BOARD.match(line)
+            boards.append(Board(board[1] if board else ""))
+        elif boards and (device := _MIG_DEVICE.match(line)):
+            boards[-1] = replace(boards[-1], devices=(*boards[-1].devices, device[1]))
+    devices = sum(len(board.devices) for board in boards)
     asked = (line.removeprefix(_STATE) for line in said if line.startswith(_STATE))
-    return Listed(len(layouts), error, sum(map(len, layouts)), tuple(_parse_states(asked, layouts)))
+    states = tuple(_parse_states(asked, boards))
+    return Listed(len(boards), error, devices, tuple(boards), states)
 
 
-def _parse_states(lines: Iterable[str], layouts: Sequence[Sequence[str]]) -> Iterable[GpuState]:
-    """The answers to the query of smi.sh. `layouts`: profiles of MIG devices by index of a GPU."""
+def _parse_states(lines: Iterable[str], boards: Sequence[Board]) -> Iterable[GpuState]:
+    """The answers to the query of smi.sh. `boards`: the GPUs of the list, by index."""
     for line in lines:
         values = [value.strip() for value in line.split(",")]
         if len(values) != STATE_FIELDS or not values[0].isdecimal():
@@ -110,7 +115,7 @@ def _parse_states(lines: Iterable[str], layouts: Sequence[Sequence[str]]) -> Ite
             slot=bus.lower()[-len("0000:00:00.0") :],
             mig=_mode(mig),
             pending_mig=_mode(pending_mig),
-            devices=tuple(layouts[int(index)]) if int(index) < len(layouts) else (),
+            devices=boards[int(index)].devices if int(index) < len(boards) else (),
             power=power,
             default_power=default,
             least_power=least,
