@@ -44,6 +44,7 @@ class Listed:
     mig_devices: int = 0
     boards: tuple[Board, ...] = ()
     states: tuple[GpuState, ...] = ()
+    mig_manager: bool = False  # NVIDIA's MIG manager runs, as a service or in a pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import count_noun
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import DriverCatalog, devices_of
 from gpufleet.facts.gpu import GpuState
@@ -123,6 +124,9 @@ def _limit_problems(settings: GpuSettings, target: WantedGpu) -> Iterator[Findin
             key="gpu_power_limit", value=watts, index=target.index,
             least=f"{low:.0f}", most=f"{high:.0f}", unit="W",
         )  # fmt: skip
+    for key, lacks in _lacking(settings, state).items():
+        if lacks:
+            yield found.NOT_ON_THIS_GPU(key=key, index=target.index)
     clocks = {
         "gpu_clocks": (settings.clocks, state.most_clock),
         "gpu_memory_clocks": (settings.memory_clocks, state.most_memory_clock),
@@ -135,20 +139,33 @@ def _limit_problems(settings: GpuSettings, target: WantedGpu) -> Iterator[Findin
             )  # fmt: skip
 
 
+def _lacking(settings: GpuSettings, state: GpuState) -> dict[str, bool]:
+    """Keys of the settings, and whether the GPU lacks what they set."""
+    return {
+        "gpu_power_limit": isinstance(settings.power_limit, int) and state.power is None,
+        "gpu_compute_mode": settings.compute_mode is not None and not state.compute_mode,
+        "gpu_ecc": settings.ecc is not None and state.ecc is None,
+    }
+
+
 def _other_managers(settings: GpuSettings, facts: NodeFacts) -> Iterator[Finding]:
     if settings.mig is None and settings.sharing is None:
         return
     service = facts.services.get(MIG_MANAGER)
-    if (service and "enabled" in service.enabled) or (service and service.active == "active"):
+    if service and (service.enabled == "enabled" or service.active == "active"):
         yield found.OTHER_MANAGER(manager=MIG_MANAGER)
+    elif facts.listed and facts.listed.mig_manager:
+        yield found.OTHER_MANAGER(manager="NVIDIA's MIG manager, which runs in a pod,")
     if facts.operator_driver:
         yield found.OTHER_MANAGER(manager="NVIDIA's GPU Operator, whose driver this host has,")
 
 
 def work_on(facts: NodeFacts, spared: frozenset[int], indexes: Sequence[int]) -> list[str]:
     """Work on these GPUs. Pods and containers with GPUs count for all: their GPU is not known."""
-    if facts.gpu_pods or facts.gpu_containers:
-        return [f"{facts.gpu_pods or facts.gpu_containers} with GPUs in containers"]
+    if facts.gpu_pods:
+        return [count_noun(facts.gpu_pods, "GPU pod")]
+    if facts.gpu_containers:
+        return [count_noun(facts.gpu_containers, "container")]
     nodes = {f"/dev/nvidia{index}" for index in indexes}
     busy = [
         each

@@ -86,6 +86,12 @@ GPU_WAITS = warning(
     description="A GPU could not be reset, or no driver is loaded. Its MIG mode, ECC or layout "
     "changes at the next boot; the message names the GPU.",
 )
+NOT_ON_THIS_GPU = blocker(
+    "GF493",
+    "Setting not available on this GPU",
+    "{key} is set, and GPU {index} has no such setting: nvidia-smi prints [N/A] for it.",
+    "Remove {key} for this host.",
+)
 LAYOUT_KEPT = info(
     "GF492",
     "Recorded GPU layout stays",

@@ -17,18 +17,20 @@ WAITS = "reboot "  # prefix of a line of gpufleet-gpus if only a reboot helps
 
 
 @host_operation
-def apply_layout(needed: Callable[[], bool]) -> Commands:
+def apply_layout(needed: Callable[[], bool], ready: Callable[[], bool]) -> Commands:
     """
     Give the GPUs their layout and settings, read them back, and enable the unit that repeats it at
     each boot. The output has `reboot …` for a change that only a reboot completes.
 
-    + needed: the driver is loaded, and something differs or may differ
+    + needed: something differs, or may differ
+    + ready: True if the wanted driver is loaded; otherwise the unit does all at the next boot
     """
     if not needed():
-        host.noop("the GPUs are as wanted, or get their layout at the next boot")
+        host.noop("the GPUs are as wanted")
         return
     message = explain_finding(host.name, findings.GPU_NOT_CHANGED())
-    yield frame_command(script_command("gpu/apply_layout", message, PROGRAM, GPUS_UNIT))
+    program = PROGRAM if ready() else ""
+    yield frame_command(script_command("gpu/apply_layout", message, program, GPUS_UNIT))
 
 
 @host_operation

@@ -42,7 +42,7 @@ class GpuPlan:
     since the boot and is enabled."""
 
     lines: Mapping[str, str]
-    before: str
+    before: str | None  # None if not known
     after: str
     changes: tuple[GpuChange, ...] = ()
     wanted_files: tuple[FileWrite, ...] = ()
@@ -83,8 +83,8 @@ def plan_gpus(
     service = facts.services.get(GPUS_UNIT)
     plan = GpuPlan(
         lines,
-        before=_summary([_layout_now(target.state) for target in targets if target.state]),
-        after=_summary([target.layout for target in targets]),
+        before=_summary([each.state.devices for each in targets if each.state]) if states else None,
+        after=_summary([_layout_after(target) for target in targets]),
         changes=changes,
         wanted_files=wanted,
         files=tuple(file for file in wanted if not file.is_on(facts)),
@@ -162,11 +162,14 @@ def _watts(power: float | None) -> str:
     return "unknown" if power is None else f"{power:.0f} W"
 
 
-def _layout_now(state: GpuState | None) -> Layout | None:
-    return tuple(state.devices) if state else None
+def _layout_after(target: WantedGpu) -> Layout:
+    """The wanted layout, or the current one if its layout is not managed."""
+    if target.layout is not None:
+        return target.layout
+    return target.state.devices if target.state else ()
 
 
-def _summary(layouts: Sequence[Layout | None]) -> str:
+def _summary(layouts: Sequence[Layout]) -> str:
     """The layouts of a host in short: whole, 1g.10gb:7, or "2 layouts"."""
     texts = {layout_text(layout) if layout else WHOLE for layout in layouts}
     return texts.pop() if len(texts) == 1 else f"{len(texts)} layouts" if texts else WHOLE

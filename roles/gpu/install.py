@@ -28,9 +28,11 @@ def _settled(node: RunNode, plan: GpuPlan) -> bool:
 @host_role("GPUs")
 def _apply(node: RunNode, plan: GpuPlan) -> None:
     files.write_files("Write the wanted layout", node.facts, plan.files)
-    done = gpus.apply_layout(
-        "Divide and limit the GPUs", lambda: plan.applies and node.driver_version is not None
-    )
+
+    def ready() -> bool:
+        return node.driver_version is not None
+
+    done = gpus.apply_layout("Divide and limit the GPUs", lambda: plan.applies, ready)
 
     def waits() -> str:
         return gpus.layout_waits(done.stdout_lines) if done.is_complete() else ""
@@ -42,10 +44,12 @@ def _apply(node: RunNode, plan: GpuPlan) -> None:
         node.settings.host.reboot_timeout,
         False,
     )
-    gpus.apply_layout("Check the GPUs after the reboot", lambda: bool(waits()) and node.may_reboot)
+    gpus.apply_layout(
+        "Check the GPUs after the reboot", lambda: bool(waits()) and node.may_reboot, ready
+    )
 
     def result() -> RoleResult:
-        if node.driver_version is None:
+        if not ready():
             return conclude_gpus(plan, "the layout is made when the driver is loaded")
         return conclude_gpus(plan, "" if node.may_reboot else waits())
 

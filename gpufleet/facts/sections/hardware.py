@@ -21,7 +21,8 @@ _TAKEN = "taken "
 _MIG_DEVICE = re.compile(r"\s+MIG (\S+)")  # "  MIG 1g.10gb     Device  0: (UUID: MIG-...)"
 _BOARD = re.compile(r"GPU \d+: (.*?)(?: \(UUID: [^)]*\))?$")
 _STATE = "state "
-_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}")
+_MANAGER = "manager"
+_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}|{_MANAGER}$")
 _TIMED_OUT = ("124", "137")  # exit codes of timeout
 STATE_FIELDS = 13  # values that the query of smi.sh prints for a GPU
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
@@ -100,7 +101,7 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
     devices = sum(len(board.devices) for board in boards)
     asked = (line.removeprefix(_STATE) for line in said if line.startswith(_STATE))
     states = tuple(_parse_states(asked, boards))
-    return Listed(len(boards), error, devices, tuple(boards), states)
+    return Listed(len(boards), error, devices, tuple(boards), states, _MANAGER in said)
 
 
 def _parse_states(lines: Iterable[str], boards: Sequence[Board]) -> Iterable[GpuState]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fakehost import FakeHost
 
@@ -60,7 +62,9 @@ def test_the_state_of_each_gpu() -> None:
         ecc=True, pending_ecc=False,
     )  # fmt: skip
     assert found.states == (first, GpuState("0000:65:00.0", None, None))
-    assert (found.gpus, found.error) == (2, "")
+    assert (found.gpus, found.error, found.mig_manager) == (2, "", False)
+    other = parse_smi([*said[:-1], "manager", "exit 0"])
+    assert other == replace(found, mig_manager=True)
 
 
 @pytest.mark.parametrize(

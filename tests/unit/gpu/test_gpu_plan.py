@@ -73,6 +73,7 @@ def test_a_host_without_a_driver_gets_its_layout_when_the_driver_is_loaded() -> 
     plan = gpu_plan(bare_host(), **LAYOUT)
     assert plan.applies
     assert not plan.known
+    assert plan.before is None
     assert plan.lines == {SLOTS[0]: "mig=3g.40gb,3g.40gb reset=1"}
 
 
@@ -110,6 +111,9 @@ def test_a_removed_key_changes_nothing_and_is_reported() -> None:
         (gpu_host(WHOLE, gpu_pods=1), LAYOUT, "GF488"),
         (gpu_host(WHOLE, gpu_containers=1), LAYOUT, "GF488"),
         (gpu_host(WHOLE, operator_driver=True), LAYOUT, "GF487"),
+        (gpu_host(state_of(SLOTS[0], ecc=None)), {"gpu_ecc": True}, "GF493"),
+        (gpu_host(state_of(SLOTS[0], power=None)), {"gpu_power_limit": 300}, "GF493"),
+        (gpu_host(state_of(SLOTS[0], compute_mode="")), {"gpu_compute_mode": "default"}, "GF493"),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_refused(facts: NodeFacts, data: dict[str, Any], code: str) -> None:
@@ -131,6 +135,19 @@ def test_nvidias_mig_manager_is_another_master(active: str, enabled: str) -> Non
     facts = gpu_host(WHOLE, services={unit.name: unit})
     assert "GF487" in {each.code for each in blockers(facts, **LAYOUT)}
     assert "GF487" not in {each.code for each in blockers(facts, gpu_power_limit=300)}
+
+
+def test_a_mig_manager_in_a_pod_is_another_master() -> None:
+    facts = gpu_host(WHOLE)
+    assert facts.listed
+    managed = replace(facts, listed=replace(facts.listed, mig_manager=True))
+    assert "GF487" in {each.code for each in blockers(managed, **LAYOUT)}
+
+
+def test_limits_alone_leave_the_layout_as_it_is() -> None:
+    plan = gpu_plan(gpu_host(DIVIDED), gpu_power_limit=300)
+    assert (plan.before, plan.after) == ("3g.40gb:2", "3g.40gb:2")
+    assert plan.lines == {SLOTS[0]: "power=300"}
 
 
 def test_work_on_another_gpu_and_limits_are_no_obstacle() -> None:
