@@ -45,6 +45,7 @@ class GpuPlan:
     before: str | None  # None if not known
     after: str
     changes: tuple[GpuChange, ...] = ()
+    resets: tuple[int, ...] = ()  # GPUs whose change needs a reset, or else a reboot
     wanted_files: tuple[FileWrite, ...] = ()
     files: tuple[FileWrite, ...] = ()  # those that differ
     known: bool = True
@@ -78,7 +79,8 @@ def plan_gpus(
         if (words := wanted_words(settings, _ordered(target)))
     }
     changes = _changes(targets, lines)
-    problems += _disruption(settings, targets, changes, context)
+    resets = _resets(targets, changes)
+    problems += _disruption(settings, changes, resets, context)
     wanted = layout_files(lines)
     service = facts.services.get(GPUS_UNIT)
     plan = GpuPlan(
@@ -86,6 +88,7 @@ def plan_gpus(
         before=_summary([each.state.devices for each in targets if each.state]) if states else None,
         after=_summary([_layout_after(target) for target in targets]),
         changes=changes,
+        resets=resets,
         wanted_files=wanted,
         files=tuple(file for file in wanted if not file.is_on(facts)),
         known=all(target.state for target in targets),
@@ -175,28 +178,32 @@ def _summary(layouts: Sequence[Layout]) -> str:
     return texts.pop() if len(texts) == 1 else f"{len(texts)} layouts" if texts else WHOLE
 
 
+def _resets(targets: Sequence[WantedGpu], changes: Sequence[GpuChange]) -> tuple[int, ...]:
+    """The GPUs that must be reset: for another ECC mode, and on Ampere for another MIG mode."""
+    catalog, by_index = load_mig_catalog(), {target.index: target for target in targets}
+    found_resets = []
+    for change in changes:
+        target = by_index[change.index]
+        model = catalog.model(target.gpu.device)
+        switches = "mig" in change.differs and target.switches and model and model.resets
+        if switches or "ecc" in change.differs:
+            found_resets.append(change.index)
+    return tuple(found_resets)
+
+
 def _disruption(
     settings: GpuSettings,
-    targets: Sequence[WantedGpu],
     changes: Sequence[GpuChange],
+    resets: Sequence[int],
     context: RoleContext,
 ) -> list[Finding]:
     """Findings about changes that interrupt programs or need a reset. The driver's own role answers
     for a run that loads it."""
     if context.loads_driver:
         return []
-    catalog, by_index = load_mig_catalog(), {target.index: target for target in targets}
     disturbing = {
         change.index: change.text for change in changes if change.differs.keys() & {*DISTURBING}
     }
-    resets = []
-    for change in changes:
-        target = by_index[change.index]
-        model = catalog.model(target.gpu.device)
-        if "ecc" in change.differs or (
-            "mig" in change.differs and target.switches and model and model.resets
-        ):
-            resets.append(change.index)
     return check_disruption(settings, context, disturbing, resets)
 
 

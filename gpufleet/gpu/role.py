@@ -87,8 +87,7 @@ class GpuRole(Role[GpuSettings, GpuPlan, GpuEntry]):
         return plan.files
 
     def impact(self, plan: GpuPlan, context: RoleContext) -> Impact:
-        waits = any("mig" in change.differs or "ecc" in change.differs for change in plan.changes)
-        return Impact(reboot="possible" if waits else "none")
+        return Impact(reboot="possible" if plan.resets else "none")
 
     def services(self, entry: GpuEntry) -> tuple[str, ...]:
         return (GPUS_UNIT,)

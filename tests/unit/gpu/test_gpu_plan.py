@@ -158,7 +158,10 @@ def test_work_on_another_gpu_and_limits_are_no_obstacle() -> None:
 
 
 def test_hopper_needs_no_reset() -> None:
-    assert not blockers(gpu_host(WHOLE, device=0x2330), gpu_mig="3g.40gb:2")
+    hopper, ampere = gpu_host(WHOLE, device=0x2330), gpu_host(WHOLE)
+    assert not blockers(hopper, gpu_mig="3g.40gb:2")
+    assert not gpu_plan(hopper, gpu_mig="3g.40gb:2").resets
+    assert gpu_plan(ampere, **LAYOUT).resets == (0,)
 
 
 def test_instances_change_without_a_reset_in_mig_mode() -> None:
