@@ -35,6 +35,7 @@ TOPICS = {  # of the page of findings: room -> heading
     "core": "Settings",
     "packages": "Repositories and packages",
     "driver": "Driver, GPU, distribution",
+    "gpu": "Layout and settings of GPUs",
     "toolkit": "Container toolkit and runtimes",
     "containerd": "containerd",
     "exporter": "Exporter",

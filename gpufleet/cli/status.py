@@ -26,6 +26,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.run.report_file import FileKind, write_file
 from gpufleet.status.clusters import cluster_rows
 from gpufleet.status.export import as_csv, fleet_json
+from gpufleet.status.gres import as_gres
 from gpufleet.status.groups import PROPERTIES, has_property
 from gpufleet.status.metrics import STATUS_METRICS_PREFIX, status_metrics_text
 from gpufleet.status.models import FLAGS, Flag
@@ -61,6 +62,12 @@ def parse_flags(context: click.Context, option: click.Parameter, given: str) -> 
 )
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--csv", "as_csv_", is_flag=True, help="Print CSV instead of a table.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["gres"]),
+    help="Print lines for another program. gres: for Slurm's gres.conf and slurm.conf.",
+)
 @click.option("--html", metavar="FILE", help="Also write a self-contained HTML page.")
 @click.option("--drift", is_flag=True, help="Exit with 2 where a host differs from its settings.")
 @click.option(
@@ -78,6 +85,7 @@ def status(
     by: str | None,
     as_json_: bool,
     as_csv_: bool,
+    form: str | None,
     html: str | None,
     drift: bool,
     fail_on: tuple[Flag, ...],
@@ -87,8 +95,8 @@ def status(
 
     Changes nothing. Hosts that look the same share a line; each flag is explained below the table.
     """
-    if as_json_ and as_csv_:
-        raise click.UsageError("--json and --csv exclude each other.")
+    if sum((as_json_, as_csv_, form is not None)) > 1:
+        raise click.UsageError("--json, --csv and --format exclude each other.")
     page = prepare_output(html, "--html", STATUS_PAGE, keep=True)
     hosts, clusters = read_hosts_and_clusters(inventory, limit)
     parts = read_clusters(inventory, clusters)
@@ -103,6 +111,8 @@ def status(
     written = store_metrics(metrics, text, STATUS_METRICS_PREFIX) and written
     if as_json_:
         click.echo(json.dumps(fleet_json(fleet, now, by), indent=2))
+    elif form:
+        click.echo(as_gres(fleet), nl=False)
     elif as_csv_:
         click.echo(as_csv(fleet, now, by), nl=False)
     elif is_quiet() and fleet.is_silent:

@@ -11,6 +11,7 @@ Shown = Literal["always", "when wanted"]  # in the table of a run and in the his
 
 NODE_ROLES: dict[str, Shown] = {
     "driver": "always",
+    "gpu": "when wanted",
     "containerd": "when wanted",
     "toolkit": "always",
     "exporter": "when wanted",

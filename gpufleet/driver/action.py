@@ -12,6 +12,7 @@ from gpufleet.core.versions import version_order, version_tuple
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.gpu import LAYOUT_FILE
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 
@@ -198,11 +199,14 @@ def disruption_findings(
 
 
 def lost_mig_devices(settings: DriverSettings, facts: NodeFacts) -> list[Finding]:
-    """A blocker if unloading the module would destroy MIG devices.
+    """A blocker if unloading the module would destroy MIG devices that gpufleet does not manage.
 
     Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (Getting Started with MIG)
     """
     if settings.allow_mig_loss or facts.listed is None or not facts.listed.mig_devices:
+        return []
+    managed = facts.files.get(LAYOUT_FILE)
+    if managed and managed.content and " mig=" in managed.content:
         return []
     return [findings.MIG_DEVICES(devices=facts.listed.mig_devices)]
 

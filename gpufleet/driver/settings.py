@@ -74,8 +74,8 @@ class DriverSettings(RoleSettings):
     )
     allow_mig_loss: bool = Field(
         False,
-        description="Change the driver of a host with MIG devices, which destroys them; gpufleet "
-        "does not create them again.",
+        description="Change the driver of a host with MIG devices that are not of `gpu_mig`, which "
+        "destroys them.",
     )
     allow_change: bool = Field(
         False,

@@ -7,7 +7,10 @@ from collections.abc import Collection
 from gpufleet.facts.model import Daemon, GpuProcess, NodeFacts
 
 # from another run that gathers facts
-QUESTIONS = ("nvidia-smi -L", "nvidia-smi -q -x", "nvidia-smi nvlink -s", "nvidia-smi nvlink -e")
+QUESTIONS = (
+    *("nvidia-smi -L", "nvidia-smi --format=", "nvidia-smi -q -x", "nvidia-smi nvlink -s"),
+    "nvidia-smi nvlink -e",
+)
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
 
 
@@ -17,7 +20,7 @@ def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
         process
         for process in facts.gpu_processes
         if process.command not in DAEMONS
-        and process.arguments not in QUESTIONS
+        and not process.arguments.startswith(QUESTIONS)
         and process.pid not in spared
     ]
 

@@ -16,6 +16,7 @@ ROOMS = Path(__file__).parents[1]
 LINE = 16_384  # characters of base64, a multiple of 4
 UNIT_SCRIPTS = (  # scripts that enable or change units, or run packages' scripts that do
     "containerd/start", "driver/services", "exporter/exporter_start", "exporter/exporter_stop",
+    "gpu/apply_layout", "gpu/drop_layout",
     "kubernetes/kubeadm", "kubernetes/reset", "node/purge", "node/remove_files",
     "packages/apt_transaction", "packages/finish", "packages/rpm_install",
     "packages/rpm_transaction", "toolkit/cdi_refresh",

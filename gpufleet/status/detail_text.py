@@ -47,6 +47,14 @@ def _topics(has: dict[str, Any], steps: Sequence[str]) -> Iterator[tuple[str, li
         ],
     )
     yield "device nodes", [" ".join(has["device_nodes"])] if has["device_nodes"] else []
+    yield (
+        "MIG",
+        [
+            f"GPU {index}: {' '.join(devices)}"
+            for index, devices in enumerate(has["mig"])
+            if devices
+        ],
+    )
     yield "toolkit", [has["toolkit"] or "none"]
     yield "runtimes", [_runtime(runtime) for runtime in has["runtimes"]]
     pods = [f"kubelet, {count_noun(has['gpu_pods'], 'GPU pod')}"] if has["kubelet"] else []

@@ -14,8 +14,9 @@ from gpufleet.status.groups import Group, by_property
 from gpufleet.status.models import ClusterRow, FleetStatus, Row
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
-COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
-           "kernel", "os", "reached", "flags", "codes", "kind", "releases", "time")  # fmt: skip
+COLUMNS = ("host", "groups", "model", "gpus", "layout", "driver", "driver_loaded", "toolkit",
+           "runtime", "kernel", "os", "reached", "flags", "codes", "kind", "releases",
+           "time")  # fmt: skip
 GROUP_COLUMNS = ("value", "hosts", "gpus", "flags", "names", "time")
 FORMULA = "=+-@"  # start a formula in spreadsheets; so do their full-width forms
 SEPARATOR = ";"  # of cells in locales with a decimal comma
@@ -55,6 +56,7 @@ def _host(row: Row) -> dict[str, Any]:
         "reached": row.reached,
         "groups": list(row.groups),
         "gpus": [{"model": model, "count": number} for model, number in row.models],
+        "layout": row.layout or None,
         "driver": row.driver or None,
         "driver_loaded": row.loaded,
         "toolkit": row.toolkit or None,
@@ -98,9 +100,9 @@ def as_csv(fleet: FleetStatus, now: int, by: str | None = None) -> str:
 
 def _host_line(row: Row) -> tuple[object, ...]:
     return (
-        row.name, " ".join(row.groups), row.model, row.gpus, row.driver, row.loaded, row.toolkit,
-        row.runtime_text, row.kernel, row.os, row.reached, " ".join(row.flags), _codes(row),
-        "host", "",
+        row.name, " ".join(row.groups), row.model, row.gpus, row.layout, row.driver, row.loaded,
+        row.toolkit, row.runtime_text, row.kernel, row.os, row.reached, " ".join(row.flags),
+        _codes(row), "host", "",
     )  # fmt: skip
 
 

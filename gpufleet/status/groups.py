@@ -10,6 +10,7 @@ from gpufleet.status.models import FLAGS, Flag, FleetStatus, Row
 
 _VALUES: Mapping[str, Callable[[Row], str]] = {
     "model": lambda row: row.model,
+    "layout": lambda row: row.layout,
     "driver": lambda row: row.driver,
     "os": lambda row: row.os,
     "kernel": lambda row: row.kernel,

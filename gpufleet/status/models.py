@@ -87,6 +87,8 @@ class Row:
     name: str
     groups: tuple[str, ...] = ()
     models: tuple[tuple[str, int], ...] = ()  # model, number of GPUs
+    layout: str = ""  # of MIG: 1g.10gb:7; "" without MIG devices
+    gres: tuple[tuple[str, int], ...] = ()  # types of GPUs and MIG devices as Slurm names them
     driver: str = ""  # loaded, else installed
     loaded: bool = False
     toolkit: str = ""
@@ -115,7 +117,8 @@ class Row:
 
     @property
     def gpu_text(self) -> str:
-        return " + ".join(f"{number} x {model}" for model, number in self.models)
+        gpus = " + ".join(f"{number} x {model}" for model, number in self.models)
+        return f"{gpus}, MIG {self.layout}" if self.layout else gpus
 
     @property
     def driver_text(self) -> str:

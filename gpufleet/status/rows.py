@@ -29,6 +29,7 @@ from gpufleet.host.findings import (
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, check_record, plan_node, plan_steps
 from gpufleet.status import findings
+from gpufleet.status.gres import gres_of_boards, layout_of_boards
 from gpufleet.status.groups import group_rows
 from gpufleet.status.models import ClusterRow, Flag, FleetStatus, Note, Row, SeenHost
 from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
@@ -135,6 +136,8 @@ def row_of(host: SeenHost, catalog: Catalog, now: int) -> Row:
         name=host.name,
         groups=host.groups,
         models=tuple((model.name, counts[model.id]) for model in devices_of(catalog, list(counts))),
+        layout=layout_of_boards(facts.listed),
+        gres=gres_of_boards(facts.listed),
         driver=facts.loaded_driver or installed or _packaged(plan),
         loaded=facts.loaded_driver is not None,
         toolkit=installed_toolkit(facts, catalog.toolkit.packages.names),

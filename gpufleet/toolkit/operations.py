@@ -95,15 +95,18 @@ def _put(
 
 
 @host_operation
-def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Commands:
+def describe_devices(
+    plan: CdiPlan, driver: Callable[[], str | None], changed: bool = False
+) -> Commands:
     """
     Generate the CDI spec for the loaded driver.
 
     + plan: source of the spec, and whether it is current
     + driver: version that is loaded when the step runs, or None before a reboot
+    + changed: the run creates or destroys MIG devices
     """
     version = driver()
-    if not plan.stale(version):
+    if not plan.stale(version) and not (changed and version and plan.keeper != "none"):
         host.noop(
             "the CDI spec is current" if version else "it is generated once a driver is loaded"
         )

@@ -16,10 +16,14 @@ driver_sections() {
     section library library
     section smi-version limit nvidia-smi --query-gpu=driver_version --format=csv,noheader
     section smi-list limit nvidia-smi -L
+    if [ -e /etc/gpufleet-gpus ]; then
+        section gpu-state limit nvidia-smi --format=csv,noheader,nounits \
+            --query-gpu=index,pci.bus_id,mig.mode.current,mig.mode.pending,power.limit,power.default_limit,compute_mode,ecc.mode.current
+    fi
     section device-nodes device_nodes
     section services unit_states \
         nvidia-persistenced.service nvidia-fabricmanager.service nvidia-dcgm.service \
-        nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service
+        nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service gpufleet-gpus.service
 }
 
 package_sections() {

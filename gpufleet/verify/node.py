@@ -124,6 +124,17 @@ class CheckedNode(Subject):
         return self._pci("0x0300", "0x0302")
 
     @cached_property
+    def mig_devices(self) -> list[list[str]]:
+        """The profiles of each GPU's MIG devices, in the order of nvidia-smi -L."""
+        found: list[list[str]] = []
+        for line in self.section("smi-list").lines:
+            if line.startswith("GPU "):
+                found.append([])
+            elif found and line.split()[:1] == ["MIG"]:
+                found[-1] += line.split()[1:2]
+        return found
+
+    @cached_property
     def nvswitches(self) -> list[str]:
         """PCI addresses of the NVSwitches: NVIDIA bridges of class 0680."""
         return self._pci("0x0680")
@@ -145,7 +156,9 @@ class CheckedNode(Subject):
         """The record of the installation. {} if it is missing or unreadable, or if a part that the
         checks read is not an object."""
         record = json_mapping(self.section("provenance").text)
-        parts = [record.get(name) or {} for name in ("driver", "toolkit", "exporter", "files")]
+        parts = [
+            record.get(name) or {} for name in ("driver", "gpu", "toolkit", "exporter", "files")
+        ]
         if not all(isinstance(part, dict) for part in parts):
             return {}
         inner = [part.get(name) or {} for part in parts for name in ("packages", "runtimes")]
@@ -158,6 +171,16 @@ class CheckedNode(Subject):
     @property
     def toolkit(self) -> dict[str, Any]:
         return dict(self.provenance.get("toolkit") or {})
+
+    @property
+    def layouts(self) -> dict[str, dict[str, str]]:
+        """The recorded layout and settings of the GPUs: slot -> key -> value."""
+        lines = dict(self.provenance.get("gpu") or {}).get("gpus")
+        known = lines if isinstance(lines, dict) else {}
+        return {
+            str(slot): dict(word.partition("=")[::2] for word in str(words).split())
+            for slot, words in known.items()
+        }
 
     def is_wanted(self, role: str) -> bool:
         """True if the inventory enables the `driver` or the `toolkit` for a host like this one."""

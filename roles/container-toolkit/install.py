@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.gpu.plan import changes_devices
+from gpufleet.gpu.role import ROLE as GPU
 from gpufleet.host.operation import host_role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import RunNode
@@ -30,6 +32,8 @@ def _settled(node: RunNode, plan: ToolkitPlan) -> bool:
     asking the host."""
     driver = node.plan.of(DRIVER)
     if _archives(node).needed or (driver and not driver.converged):
+        return False
+    if changes_devices(node.plan.of(GPU)):
         return False
     return plan.converged(node.driver_version) and provenance.is_current(node, _result(node, plan))
 
@@ -82,7 +86,10 @@ def _apply(node: RunNode, plan: ToolkitPlan) -> None:
     runtimes.configure_runtime("Configure k3s", node.facts, _runtime(plan, "k3s"))
     runtimes.configure_runtime("Configure RKE2", node.facts, _runtime(plan, "rke2"))
     runtimes.describe_devices(
-        "Generate the CDI specification", plan.cdi, lambda: node.driver_version
+        "Generate the CDI specification",
+        plan.cdi,
+        lambda: node.driver_version,
+        changes_devices(node.plan.of(GPU)),
     )
     written = {runtime.key for runtime in plan.runtimes if runtime.changes}
     provenance.record_role(

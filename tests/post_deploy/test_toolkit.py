@@ -71,8 +71,8 @@ def test_toolkit_held(node: CheckedNode) -> None:
     node.expect_held(node.toolkit.get("packages") or {})
 
 
-def spec_fault(text: str, driver: str, gpus: int) -> str:
-    """The fault of a CDI spec for this driver and number of GPUs, or "" if it is correct."""
+def spec_fault(text: str, driver: str, devices: int) -> str:
+    """The fault of a CDI spec for this driver and number of devices, or "" if it is correct."""
     try:
         spec = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
@@ -84,25 +84,29 @@ def spec_fault(text: str, driver: str, gpus: int) -> str:
     if versions != {driver}:
         return f"libraries of driver {', '.join(sorted(versions)) or 'unknown version'}"
     names = [str(device.get("name")) for device in spec.get("devices") or []]
-    numbered = [name for name in names if name.isdigit()]
+    numbered = [name for name in names if re.fullmatch(r"\d+(:\d+)?", name)]  # 0:1 under MIG
     single = numbered or [name for name in names if name != "all"]
-    return "" if len(single) >= gpus else f"{count_noun(len(single), 'device')}: {', '.join(names)}"
+    return (
+        "" if len(single) >= devices else f"{count_noun(len(single), 'device')}: {', '.join(names)}"
+    )
 
 
 def test_cdi_spec(node: CheckedNode) -> None:
-    """The CDI spec names the loaded driver's libraries and every GPU; so does any second one."""
+    """The CDI spec names the loaded driver's libraries, every GPU and every MIG device in place of
+    its GPU; so does any second one."""
     record = node.toolkit.get("cdi") or {}
     node.need(record.get("path"), "no CDI spec is recorded")
     driver = node.need_loaded()
     specs = node.sections("cdi:")
-    expected = (
-        f"a spec with the libraries of driver {driver} and {count_noun(len(node.gpus), 'GPU')}"
-    )
+    parts = sum(map(len, node.mig_devices))
+    devices = len(node.gpus) + parts - sum(map(bool, node.mig_devices))
+    what = count_noun(devices, "GPU or MIG device" if parts else "GPU")
+    expected = f"a spec with the libraries of driver {driver} and {what}"
     path = str(record["path"])
     names = {path, path.replace("/run/", "/var/run/", 1) if path.startswith("/run/") else path}
     node.expect(bool(names & set(specs)), kinds.CDI, expected, f"no {path}", path=path)
     for name, section in specs.items():
         if name not in names and not OF_GPUS.search(section.text):
             continue  # another vendor's, or the device plugin's own
-        fault = spec_fault(section.text, driver, len(node.gpus))
+        fault = spec_fault(section.text, driver, devices)
         node.expect(not fault, kinds.CDI, expected, f"{name}: {fault}", path=name)

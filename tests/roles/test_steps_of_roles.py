@@ -63,7 +63,8 @@ def steps(
 
 def test_a_node_gets_every_role(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = bare_host(runtimes=RUNTIMES, files=FILES)
-    assert steps(install, facts, monkeypatch, exporter_enabled=True) == [
+    wanted = {"exporter_enabled": True, "gpu_power_limit": 300}
+    assert steps(install, facts, monkeypatch, **wanted) == [
         "NVIDIA driver | Switch discontinued repositories to their archives",
         "NVIDIA driver | Enable the distribution's components",
         "NVIDIA driver | Trust NVIDIA's driver repository",
@@ -79,6 +80,11 @@ def test_a_node_gets_every_role(monkeypatch: pytest.MonkeyPatch) -> None:
         "NVIDIA driver | Start the persistence daemon and the fabric manager",
         "NVIDIA driver | Compare the versions of packages, module and library",
         "NVIDIA driver | Record what was installed",
+        "GPUs | Write the wanted layout",
+        "GPUs | Divide and limit the GPUs",
+        "GPUs | Reboot if required",
+        "GPUs | Check the GPUs after the reboot",
+        "GPUs | Record the layout",
         "Container toolkit | Switch discontinued repositories to their archives",
         "Container toolkit | Trust the toolkit's repository",
         "Container toolkit | Resolve and download the toolkit packages",
@@ -148,6 +154,7 @@ def test_a_removal_takes_every_role_away(monkeypatch: pytest.MonkeyPatch) -> Non
     assert steps(take_away, recorded_host(), monkeypatch) == [
         "Removal | Wait for the package manager",
         "Removal | Check that containerd runs no containers",
+        "Removal | Return the GPUs to whole GPUs with default limits",
         "Removal | Unload the NVIDIA modules",
         "Removal | Stop the exporter",
         "Removal | Remove the runtime nvidia from docker",

@@ -26,6 +26,7 @@ from scripts.generate_docs import READMES
 ROOT = Path(__file__).resolve().parents[2]
 MODELS: tuple[type[RoleSettings], ...] = tuple(dict.fromkeys(READMES.values()))
 KEYS = {model.prefix + name: model for model in MODELS for name in model.model_fields}
+NO_KEYS = ("gpu_nodes", "gpu_cluster", "gpu_pods")  # groups of an inventory, a described fact
 KEYS_OF_CHECKS = (ROOT / "docs/reference/checks.md").read_text()
 KEY = re.compile(
     rf"(?<![\w./{{-])(?:{'|'.join(sorted({m.prefix for m in MODELS}))})[a-z][a-z_]*\b(?![\w/.(])"
@@ -100,7 +101,7 @@ def sentences() -> dict[str, str]:
 
 def wrong_settings(text: str) -> Iterator[str]:
     for key in set(KEY.findall(text)):
-        if key not in KEYS and key not in KEYS_OF_CHECKS and not key.endswith("_"):
+        if key not in (*KEYS, *NO_KEYS) and key not in KEYS_OF_CHECKS and not key.endswith("_"):
             yield f"no key {key}"
     for key, value in SETTING.findall(text):
         if key not in KEYS:

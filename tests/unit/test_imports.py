@@ -24,6 +24,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "packages": ("run", "facts", "host"),
     "role": ("facts", "combinations", "host", "packages"),
     "driver": ("facts", "combinations", "host", "packages", "role"),
+    "gpu": ("facts", "host", "packages", "role", "driver"),
     "formats": (),
     "containerd": ("facts", "host", "packages", "role"),
     "toolkit": ("formats", "facts", "host", "packages", "role", "driver"),

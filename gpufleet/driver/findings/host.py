@@ -112,15 +112,14 @@ MIG_DEVICES = blocker(
     "GF154",
     "MIG devices would be destroyed",
     "The host has {devices:MIG device|MIG devices}. A change of the driver unloads its modules, "
-    "which destroys MIG devices; gpufleet does not create them again.",
-    "Write the layout down (`nvidia-smi mig -lgi`). If you or a unit of yours creates the devices "
-    "again after the change, set driver_allow_mig_loss = True for this host. On a Kubernetes node, "
-    "drain the node and change the driver manually: the check after an upgrade expects the "
-    "resources that the node offered before.",
+    "which destroys MIG devices; only a layout of gpu_mig is made again.",
+    "Write the layout down (`nvidia-smi mig -lgi`), set it as gpu_mig and run `gpufleet apply` "
+    "before the change. If you or a unit of yours creates the devices again, set "
+    "driver_allow_mig_loss = True for this host instead.",
     description="`nvidia-smi -L` lists MIG devices. Unloading the nvidia module destroys all GPU "
     "instances; from Hopper on, the MIG mode is lost, too. Neither `apply` nor `upgrade` unloads "
-    "the module of such a host unless the key allows it. A reboot that you request "
-    "(`gpufleet upgrade --reboot`) has the same effect and is not refused.",
+    "the module of such a host unless the key allows it, or gpu_mig has the layout. A reboot that "
+    "you request (`gpufleet upgrade --reboot`) has the same effect and is not refused.",
 )
 
 LOWER_DRIVER = blocker(

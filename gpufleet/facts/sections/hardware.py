@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpufleet.core.entries import Modules
 from gpufleet.core.versions import version_order
-from gpufleet.facts.gpu import Listed
+from gpufleet.facts.gpu import Board, GpuState, Listed
 from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import split_records
 
@@ -17,9 +18,13 @@ _DKMS = re.compile(
 )
 _NO_LINK = "63"  # lanes, six bits: a device that is gone reads as all ones
 _TAKEN = "taken "
-_MIG_DEVICE = re.compile(r"\s+MIG ")  # "  MIG 1g.10gb     Device  0: (UUID: MIG-...)"
-_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}")
+_MIG_DEVICE = re.compile(r"\s+MIG (\S+)")  # "  MIG 1g.10gb     Device  0: (UUID: MIG-...)"
+_BOARD = re.compile(r"GPU \d+: (.*?)(?: \(UUID: [^)]*\))?$")
+_STATE = "state "
+_MANAGER = "manager"
+_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}|{_MANAGER}$")
 _TIMED_OUT = ("124", "137")  # exit codes of timeout
+STATE_FIELDS = 13  # values that the query of smi.sh prints for a GPU
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
 
 
@@ -86,8 +91,51 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
         error = "it did not answer within 60 s"
     else:
         error = texts[-1] if texts else f"it ended with status {code}"
-    gpus = sum(line.startswith("GPU ") for line in said)
-    return Listed(gpus, error, mig_devices=sum(bool(_MIG_DEVICE.match(line)) for line in said))
+    boards: list[Board] = []
+    for line in said:
+        if line.startswith("GPU "):
+            board = _BOARD.match(line)
+            boards.append(Board(board[1] if board else ""))
+        elif boards and (device := _MIG_DEVICE.match(line)):
+            boards[-1] = replace(boards[-1], devices=(*boards[-1].devices, device[1]))
+    devices = sum(len(board.devices) for board in boards)
+    asked = (line.removeprefix(_STATE) for line in said if line.startswith(_STATE))
+    states = tuple(_parse_states(asked, boards))
+    return Listed(len(boards), error, devices, tuple(boards), states, _MANAGER in said)
+
+
+def _parse_states(lines: Iterable[str], boards: Sequence[Board]) -> Iterable[GpuState]:
+    """The answers to the query of smi.sh. `boards`: the GPUs of the list, by index."""
+    for line in lines:
+        values = [value.strip() for value in line.split(",")]
+        if len(values) != STATE_FIELDS or not values[0].isdecimal():
+            continue
+        index, bus, mig, pending_mig, *numbers, mode, ecc, pending_ecc = values
+        power, default, least, most, clock, memory_clock = map(_number, numbers)
+        yield GpuState(
+            slot=bus.lower()[-len("0000:00:00.0") :],
+            mig=_mode(mig),
+            pending_mig=_mode(pending_mig),
+            devices=boards[int(index)].devices if int(index) < len(boards) else (),
+            power=power,
+            default_power=default,
+            least_power=least,
+            most_power=most,
+            most_clock=clock,
+            most_memory_clock=memory_clock,
+            compute_mode=mode if mode.replace("_", "").isalpha() else "",
+            ecc=_mode(ecc),
+            pending_ecc=_mode(pending_ecc),
+        )
+
+
+def _mode(text: str) -> bool | None:
+    return {"Enabled": True, "Disabled": False}.get(text)
+
+
+def _number(text: str) -> float | None:
+    """A number of nvidia-smi, or None for [N/A] and other texts."""
+    return float(text) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) else None
 
 
 def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:

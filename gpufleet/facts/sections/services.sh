@@ -8,6 +8,7 @@ for unit in docker.service containerd.service crio.service kubelet.service k3s.s
     nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service \
     nvidia-cdi-refresh.path nvidia-cdi-refresh.service nvidia-dcgm.service dcgm.service \
     dcgm-exporter.service nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service \
+    gpufleet-gpus.service nvidia-mig-manager.service \
     unattended-upgrades.service \
     apt-daily-upgrade.timer dnf-automatic.timer dnf-automatic-install.timer yum-cron.service \
     display-manager.service firewalld.service; do

@@ -169,12 +169,25 @@ GPU_COUNT = check(
     "Look for `NVRM: Xid` in `dmesg`; compare `nvidia-smi -L` with `lspci -d 10de:`. A GPU that "
     "fell off the bus requires a cold reboot, or service.",
 )
+GPU_LAYOUT = check(
+    "GF722",
+    "MIG layout not as recorded",
+    "Each GPU must have the MIG instances of its layout, and no MIG mode that waits for a reset.",
+    "Run `gpufleet apply` for this host while no program uses the GPU; reboot if the mode waits.",
+)
+GPU_LIMITS = check(
+    "GF731",
+    "GPU settings not as recorded",
+    "Power limit, compute mode and ECC of each GPU must be those of the inventory's last run.",
+    "Run `gpufleet apply` for this host. If they change again, look for a program that sets them.",
+)
 
 SERVICE_CHECK = check(
     "GF750",
     "Service not running or not enabled",
-    "nvidia-persistenced, the exporter and each configured container runtime must be active, and "
-    "nvidia-fabricmanager on a host with an NVSwitch; all but runtimes must be enabled.",
+    "nvidia-persistenced, the exporter and each configured container runtime must be active, "
+    "nvidia-fabricmanager on a host with an NVSwitch, and gpufleet-gpus on one with a GPU layout; "
+    "all but runtimes must be enabled.",
     "`journalctl -u {unit}` has the reason it stopped. Run `systemctl --no-reload enable --now "
     "{unit}`, or `gpufleet apply` for this host if there is no such unit.",
 )

@@ -14,7 +14,8 @@ from gpufleet_sandbox.process import run
 
 SOURCES = Path(__file__).parent
 PROGRAMS = ("init", "kmod", "coldplug", "install-kernel", "dracut", "lsinitrd", "mokutil")
-DATA = ("gpus.txt", "sim-coldplug.service")
+DATA = ("gpus.txt", "mig.txt", "sim-coldplug.service")
+NVML = ("nvml", "nvml_host", "nvml_settings", "nvml_mig", "nvml_compute", "mig_state")
 CC = ("gcc", "-O2", "-fPIC", "-shared")
 
 
@@ -49,7 +50,7 @@ def _version() -> str:
 def _build_nvml(header: Path, folder: Path) -> None:
     """Build the library: our functions, and "not supported" for all others in the header."""
     flags = [f"-I{header.parent}", "-DNVML_NO_UNVERSIONED_FUNC_DEFS"]
-    sources = [SOURCES / "nvml.c", SOURCES / "nvml_host.c"]
+    sources = [SOURCES / f"{name}.c" for name in NVML]
     written = "".join(path.read_text() for path in sources)
     missing = sorted(_declared(header.read_text()) - set(re.findall(r"\b(nvml[A-Z]\w+)", written)))
     rest = folder / "nvml_rest.c"

@@ -3,7 +3,8 @@
  *
  * Devices:    NVIDIA GPUs on /sys/bus/pci/devices, described by gpus.txt.
  * Driver:     /sys/module/nvidia/version; library: the name of the installed libnvidia-ml.so file.
- * State:      /run/sim/gpu/SLOT.persistence and SLOT.mig contain 0 or 1 until the next boot.
+ * State:      /run/sim/gpu/SLOT.persistence contains 0 or 1 while the module is loaded; more of it is in
+ *             nvml_settings.c and nvml_mig.c.
  * Processes:  those with both /dev/nvidiaN and /dev/nvidia-uvm open.
  * All other functions of nvml.h return "not supported": they are generated at compile time.
  */
@@ -46,6 +47,9 @@ const char *nvmlErrorString(nvmlReturn_t error)
 	case NVML_ERROR_NO_PERMISSION: return "Insufficient Permissions";
 	case NVML_ERROR_NOT_FOUND: return "Not Found";
 	case NVML_ERROR_INSUFFICIENT_SIZE: return "Insufficient Size";
+	case NVML_ERROR_IN_USE: return "In use by another client";
+	case NVML_ERROR_INSUFFICIENT_RESOURCES: return "Insufficient Resources";
+	case NVML_ERROR_RESET_REQUIRED: return "GPU requires reset";
 	case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
 	case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return "Driver/library version mismatch";
 	default: return "Unknown Error";
@@ -102,7 +106,43 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int
 
 static nvmlReturn_t not_supported(void) { return NVML_ERROR_NOT_SUPPORTED; }
 
-/* nvidia-smi requests tables of private functions and checks the size in the first word. */
+/*
+ * nvidia-smi requests tables of private functions and checks the size in the first word. To reset GPUs
+ * it asks for the primary GPU, an active fabric and the GPUs of a group, at these places of version 535.
+ */
+static nvmlReturn_t is_primary(nvmlDevice_t d, unsigned *is)
+{
+	(void)d;
+	*is = 0;
+	return OK;
+}
+
+static nvmlReturn_t fabric_is_active(unsigned *is)
+{
+	*is = 0;
+	return OK;
+}
+
+static nvmlReturn_t create_group(void **group, nvmlDevice_t *list, unsigned count)
+{
+	static int any;
+	(void)list, (void)count;
+	*group = &any;
+	return OK;
+}
+
+static nvmlReturn_t use_group(void) { return OK; }
+
+/* With this result nvidia-smi reads those of each GPU. */
+static nvmlReturn_t reset_all(unsigned count, nvmlDevice_t *list, nvmlReturn_t *results)
+{
+	nvmlReturn_t all = OK;
+	for (unsigned i = 0; i < count; i++)
+		if ((results[i] = reset_gpu(list[i])) != OK)
+			all = NVML_ERROR_UNKNOWN;
+	return all;
+}
+
 nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *id)
 {
 	static void *functions[512];
@@ -110,6 +150,9 @@ nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *id)
 	functions[0] = (void *)sizeof functions;
 	for (int i = 1; i < 512; i++)
 		functions[i] = (void *)not_supported;
+	functions[20] = (void *)is_primary, functions[169] = (void *)fabric_is_active;
+	functions[182] = (void *)create_group, functions[183] = functions[184] = (void *)use_group;
+	functions[168] = (void *)reset_all;
 	*table = functions;
 	return OK;
 }
@@ -167,6 +210,8 @@ static nvmlReturn_t find(nvmlDevice_t *device, const char *uuid, const char *bus
 			return OK;
 		}
 	}
+	if (uuid && (*device = mig_by_uuid(uuid)))
+		return OK;
 	return NVML_ERROR_NOT_FOUND;
 }
 
@@ -280,28 +325,15 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *ra
 }
 
 GET(nvmlDeviceGetPowerUsage, unsigned int, d->watts * 150)
-GET(nvmlDeviceGetEnforcedPowerLimit, unsigned int, d->watts * 1000)
-GET(nvmlDeviceGetPowerManagementLimit, unsigned int, d->watts * 1000)
-GET(nvmlDeviceGetPowerManagementDefaultLimit, unsigned int, d->watts * 1000)
 GET(nvmlDeviceGetPowerManagementMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
 GET(nvmlDeviceGetPerformanceState, nvmlPstates_t, NVML_PSTATE_0)
 GET(nvmlDeviceGetDisplayActive, nvmlEnableState_t, NVML_FEATURE_DISABLED)
 GET(nvmlDeviceGetDisplayMode, nvmlEnableState_t, NVML_FEATURE_DISABLED)
-GET(nvmlDeviceGetComputeMode, nvmlComputeMode_t, NVML_COMPUTEMODE_DEFAULT)
 GET(nvmlDeviceGetVirtualizationMode, nvmlGpuVirtualizationMode_t, NVML_GPU_VIRTUALIZATION_MODE_NONE)
-GET(nvmlDeviceIsMigDeviceHandle, unsigned int, 0)
-GET(nvmlDeviceGetMaxMigDeviceCount, unsigned int, d->mig ? 7 : 0)
 
 nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t d)
 {
 	(void)d;
-	return OK;
-}
-
-nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t d, nvmlEnableState_t *current, nvmlEnableState_t *pending)
-{
-	(void)d;
-	*current = *pending = NVML_FEATURE_ENABLED;
 	return OK;
 }
 
@@ -318,28 +350,6 @@ nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t d, nvmlMemoryErrorType
 {
 	(void)where;
 	return nvmlDeviceGetTotalEccErrors(d, type, since, errors);
-}
-
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned int *current, unsigned int *pending)
-{
-	if (!d->mig)
-		return NVML_ERROR_NOT_SUPPORTED;
-	*current = *pending = get_state(d, "mig");
-	return OK;
-}
-
-nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t d, unsigned int mode, nvmlReturn_t *status)
-{
-	if (!d->mig)
-		return NVML_ERROR_NOT_SUPPORTED;
-	*status = set_state(d, "mig", mode);
-	return *status;
-}
-
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t d, unsigned int index, nvmlDevice_t *mig)
-{
-	(void)d, (void)index, (void)mig;
-	return NVML_ERROR_NOT_FOUND;
 }
 
 /* Persistence mode is also on while the persistence daemon runs. */

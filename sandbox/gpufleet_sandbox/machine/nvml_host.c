@@ -141,29 +141,47 @@ void load_driver(void)
 
 /* ---- state that nvidia-smi can change ------------------------------------------------------ */
 
-static void state_path(nvmlDevice_t device, const char *key, char *path, size_t size)
+static void value_path(const char *store, nvmlDevice_t device, const char *key, char *path, size_t size)
 {
-	snprintf(path, size, "/run/sim/gpu/%s.%s", device->slot, key);
+	snprintf(path, size, "%s/%s.%s", store, device->slot, key);
 }
 
-int get_state(nvmlDevice_t device, const char *key)
+unsigned get_value(const char *store, nvmlDevice_t device, const char *key, unsigned otherwise)
 {
-	char path[PATH_MAX], text[8];
-	state_path(device, key, path, sizeof path);
-	return read_line(path, text, sizeof text) && *text == '1';
+	char path[PATH_MAX], text[32];
+	value_path(store, device, key, path, sizeof path);
+	return read_line(path, text, sizeof text) ? strtoul(text, NULL, 10) : otherwise;
 }
 
-nvmlReturn_t set_state(nvmlDevice_t device, const char *key, int on)
+nvmlReturn_t set_value(const char *store, nvmlDevice_t device, const char *key, unsigned value)
 {
 	char path[PATH_MAX];
-	mkdir("/run/sim/gpu", 0755);
-	state_path(device, key, path, sizeof path);
+	mkdir(store, 0755);
+	value_path(store, device, key, path, sizeof path);
 	FILE *file = fopen(path, "we");
 	if (!file)
 		return NVML_ERROR_NO_PERMISSION;
-	fprintf(file, "%d\n", on);
+	fprintf(file, "%u\n", value);
 	fclose(file);
 	return NVML_SUCCESS;
+}
+
+void drop_value(nvmlDevice_t device, const char *key)
+{
+	char path[PATH_MAX];
+	value_path(RUN, device, key, path, sizeof path);
+	unlink(path);
+}
+
+int get_state(nvmlDevice_t device, const char *key) { return get_value(RUN, device, key, 0) == 1; }
+
+nvmlReturn_t set_state(nvmlDevice_t device, const char *key, int on) { return set_value(RUN, device, key, on); }
+
+int fails(const char *name)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "/etc/sim/fail/%s", name);
+	return access(path, F_OK) == 0;
 }
 
 /* ---- processes --------------------------------------------------------------------------- */
@@ -186,6 +204,33 @@ static int has_open(const char *pid, const char *wanted)
 	return found;
 }
 
+static int is_process(const char *name) { return strspn(name, "0123456789") == strlen(name); }
+
+int is_open(const char *node)
+{
+	char path[300], command[32];
+	struct dirent *entry;
+	int found = 0;
+	DIR *proc = opendir("/proc");
+
+	while (proc && !found && (entry = readdir(proc))) {
+		snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
+		found = is_process(entry->d_name) && atoi(entry->d_name) != getpid() &&
+			!(read_line(path, command, sizeof command) && !strcmp(command, "nvidia-persiste")) &&
+			has_open(entry->d_name, node);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+int gpu_in_use(nvmlDevice_t d)
+{
+	char node[32];
+	snprintf(node, sizeof node, "/dev/nvidia%u", d->index);
+	return is_open(node);
+}
+
 unsigned processes(nvmlDevice_t d, unsigned *pids, unsigned room)
 {
 	char node[32];
@@ -195,7 +240,7 @@ unsigned processes(nvmlDevice_t d, unsigned *pids, unsigned room)
 
 	snprintf(node, sizeof node, "/dev/nvidia%u", d->index);
 	while (proc && (entry = readdir(proc)))
-		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name) &&
+		if (is_process(entry->d_name) &&
 		    has_open(entry->d_name, "/dev/nvidia-uvm") && has_open(entry->d_name, node)) {
 			if (count < room)
 				pids[count] = atoi(entry->d_name);

@@ -14,6 +14,7 @@ from gpufleet.cli import main, status
 from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
+from gpufleet.facts.gpu import Board, Listed
 from gpufleet.status.models import SeenHost
 from tests.unit.status.fleets import bare, fleet, healthy, seen, silent
 
@@ -210,3 +211,41 @@ def test_quietly_nothing_is_printed_where_nothing_calls_for_an_act(
     assert f"{len(codes)} accepted finding" in run([accepted]).stdout
     found = json.loads(run([accepted], "--json").stdout)["hosts"]["gpu-05"]
     assert (found["flags"], {each["code"] for each in found["accepted"]}) == ([], codes)
+
+
+def divided(name: str, *boards: Board) -> SeenHost:
+    devices = sum(len(board.devices) for board in boards)
+    facts = replace(healthy(), listed=Listed(len(boards), "", devices, boards))
+    return seen(name, facts, driver_enabled=False)
+
+
+H100 = "NVIDIA H100 80GB HBM3"
+SPLIT = [divided(f"gpu-{n}", Board(H100, ("3g.40gb", "1g.10gb")), Board(H100)) for n in (7, 8)]
+
+
+@pytest.mark.claim("`status --format gres` prints types and numbers as Slurm finds them.", level=1)
+def test_lines_for_slurm_have_mig_devices_as_types(run: Run) -> None:
+    hostile = divided("gpu-9", Board("X (y)\x1b[2J NodeName=z Gres=gpu:9\n"))
+    done = run([*SPLIT, hostile, SILENT], "--format", "gres")
+    assert done.stdout.splitlines() == [
+        "# gres.conf",
+        "NodeName=gpu-7,gpu-8 AutoDetect=nvml",
+        "NodeName=gpu-9 AutoDetect=nvml",
+        "# slurm.conf",
+        "NodeName=gpu-7,gpu-8 Gres=gpu:nvidia_h100_80gb_hbm3_3g.40gb:1,"
+        "gpu:nvidia_h100_80gb_hbm3_1g.10gb:1,gpu:nvidia_h100_80gb_hbm3:1",
+        "NodeName=gpu-9 Gres=gpu:x_y2j_nodenamez_gresgpu9:1",
+        "# no GPU was read: gpu-04",
+    ]
+
+
+def test_one_format_at_a_time(run: Run) -> None:
+    assert run([], "--format", "gres", "--csv").exit_code == ExitStatus.USAGE
+
+
+def test_the_table_shows_layouts_and_hosts_group_by_them(run: Run) -> None:
+    assert "MIG 2 layouts" in " ".join(run(SPLIT).stdout.split())
+    same = divided("gpu-6", Board(H100, ("1g.10gb",) * 7))
+    found = json.loads(run([*SPLIT, same], "--json", "--group-by", "layout").stdout)
+    assert [group["value"] for group in found["groups"]] == ["2 layouts", "1g.10gb:7"]
+    assert found["hosts"]["gpu-6"]["layout"] == "1g.10gb:7"

@@ -73,8 +73,9 @@ def dpkg(name: str, version: str, status: str = "hold ok installed") -> str:
     return f"{name}\t{version}\tamd64\t{status}"
 
 
-def cdi_spec(version: str, gpus: int) -> str:
-    devices = [{"name": str(number)} for number in range(gpus)] + [{"name": "all"}]
+def cdi_spec(version: str, gpus: int, names: tuple[str, ...] = ()) -> str:
+    found = (*map(str, range(gpus)), *names, "all")
+    devices = [{"name": name} for name in found]
     path = f"/usr/lib/libnvidia-ml.so.{version}"
     mounts = [{"hostPath": path, "containerPath": path}]
     spec = {"kind": "nvidia.com/gpu", "devices": devices, "containerEdits": {"mounts": mounts}}

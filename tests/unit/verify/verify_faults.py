@@ -57,6 +57,26 @@ def service(unit: str, key: str, value: str) -> Fault:
     return fault
 
 
+MIG_LINE = "  MIG {}     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n"
+STATES = (
+    "0, 00000000:17:00.0, Enabled, Enabled, 300.00, 400.00, Default, Enabled\n"
+    "1, 00000000:2A:00.0, Disabled, Disabled, 400.00, 400.00, Default, Enabled"
+)
+
+
+def divided(fake_host: FakeHost) -> None:
+    """The first GPU has two MIG devices, as recorded."""
+    fake_host.provenance["gpu"] = {
+        "gpus": {"0000:17:00.0": "mig=2g.20gb,1g.10gb power=300", "0000:2a:00.0": "mig=off ecc=1"}
+    }
+    parts = MIG_LINE.format("2g.20gb") + MIG_LINE.format("1g.10gb")
+    replaces("smi-list", "GPU 1", f"{parts}GPU 1")(fake_host)
+    fake_host.set("gpu-state", STATES)
+    unit = units(gpufleet_gpus="active,enabled")
+    fake_host.set("services", f"{fake_host.sections['services'].text}\n{unit}")
+    fake_host.set("cdi:/etc/cdi/nvidia.yaml", cdi_spec(VERSION, 0, ("0:0", "0:1", "1")))
+
+
 def no_provenance(fake_host: FakeHost) -> None:
     fake_host.sections["provenance"] = Output(1, "cat: No such file or directory")
 
@@ -208,6 +228,39 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "one GPU off the bus": (
         both(replaces("pci", "0000:2a:00.0 0x030200", ""), replaces("smi-list", "GPU 1", "-")),
         {"gpu_count": "GF741"},
+    ),
+    "MIG as recorded": (divided, {}),
+    "MIG devices lost": (
+        both(divided, replaces("smi-list", MIG_LINE.format("1g.10gb"), "")),
+        {"gpu_layout": "GF722"},
+    ),
+    "MIG on, no instances": (
+        both(divided, replaces("gpu-state", "Disabled, Disabled", "Enabled, Enabled")),
+        {"gpu_layout": "GF722"},
+    ),
+    "MIG mode waits": (
+        both(divided, replaces("gpu-state", "Enabled, Enabled, 300", "Enabled, Disabled, 300")),
+        {"gpu_layout": "GF722"},
+    ),
+    "GPUs without a state": (
+        both(divided, sets("gpu-state", "x\x1b[2J", 9)),
+        {"gpu_layout": "GF722", "gpu_limits": "GF731"},
+    ),
+    "power limit lost": (
+        both(divided, replaces("gpu-state", "300.00", "400.00")),
+        {"gpu_limits": "GF731"},
+    ),
+    "ECC off": (
+        both(divided, replaces("gpu-state", "400.00, Default, Enabled", "400.00, Default, [N/A]")),
+        {"gpu_limits": "GF731"},
+    ),
+    "layout unit failed": (
+        both(divided, service("gpufleet-gpus", "ActiveState", "failed")),
+        {"gpu_unit": "GF750"},
+    ),
+    "CDI spec without MIG devices": (
+        both(divided, sets("cdi:/etc/cdi/nvidia.yaml", cdi_spec(VERSION, 2))),
+        {"cdi_spec": "GF780"},
     ),
     "all GPUs off the bus": (sets("pci", ""), {"gpu_count": "GF741"}),
     "no persistence": (

@@ -1,0 +1,1 @@
+"""Layout and settings of the GPUs of a host: MIG, power, clocks, compute mode, ECC."""

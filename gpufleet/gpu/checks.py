@@ -1,0 +1,200 @@
+"""Checks the wanted layout and settings before anything is changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.names import count_noun
+from gpufleet.core.versions import version_tuple
+from gpufleet.driver.catalog import DriverCatalog, devices_of
+from gpufleet.facts.gpu import GpuState
+from gpufleet.facts.gpu_work import gpu_work
+from gpufleet.facts.model import NodeFacts, PciDevice
+from gpufleet.gpu import findings as found
+from gpufleet.gpu.layouts import Layout, layout_text, misfit_reason, profiles_of
+from gpufleet.gpu.models import load_mig_catalog
+from gpufleet.gpu.settings import ALL, GpuSettings
+from gpufleet.role.protocol import RoleContext
+
+MIG_MANAGER = "nvidia-mig-manager.service"
+MAX_SHOWN = 5  # programs that a sentence names
+
+
+@dataclass(frozen=True, slots=True)
+class WantedGpu:
+    """A GPU with its wanted layout. `state`: None before the driver is loaded."""
+
+    index: int
+    gpu: PciDevice
+    layout: Layout | None
+    state: GpuState | None
+
+    @property
+    def switches(self) -> bool:
+        """True if the MIG mode changes, as far as known."""
+        now = bool(self.state and self.state.mig)
+        return self.layout is not None and bool(self.layout) != now
+
+
+def check_keys(settings: GpuSettings) -> list[Finding]:
+    """A finding for each contradiction between keys."""
+    divides = any((settings.mig or {}).values())
+    how, shares = settings.sharing, settings.sharing in ("time-slicing", "mps")
+    cases = {
+        f'gpu_sharing = "{how}" is for whole GPUs, and gpu_mig divides them': shares and divides,
+        'gpu_sharing = "whole" contradicts gpu_mig': settings.sharing == "whole" and divides,
+        'gpu_sharing = "mig" has no layout': settings.sharing == "mig" and not divides,
+        f'gpu_sharing = "{how}" lacks gpu_replicas': shares and settings.replicas is None,
+        "gpu_replicas needs gpu_sharing time-slicing or mps": not shares
+        and settings.replicas is not None,
+        "MPS sets the compute mode itself": settings.sharing == "mps"
+        and settings.compute_mode is not None,
+        "A GPU in MIG mode has no other compute mode than the default": divides
+        and settings.compute_mode not in (None, "default"),
+    }
+    remedy = "Change gpu_sharing, gpu_replicas, gpu_mig or gpu_compute_mode."
+    return [
+        found.SHARING_CONTRADICTS(what=what, remedy=remedy)
+        for what, wrong in cases.items()
+        if wrong
+    ]
+
+
+def check_targets(
+    settings: GpuSettings, targets: Sequence[WantedGpu], context: RoleContext
+) -> list[Finding]:
+    """Blockers of a host: layouts, limits, the driver's version, other managers."""
+    named = [int(key) for key in settings.mig or {} if key != ALL]
+    missing = [index for index in named if index >= len(targets)]
+    return list(
+        dict.fromkeys(
+            [
+                *(found.NO_SUCH_GPU(index=index, gpus=len(targets)) for index in missing),
+                *(each for target in targets for each in _layout_problems(target, context)),
+                *(each for target in targets for each in _limit_problems(settings, target)),
+                *_other_managers(settings, context.facts),
+            ]
+        )
+    )
+
+
+def _layout_problems(target: WantedGpu, context: RoleContext) -> Iterator[Finding]:
+    if not target.layout:
+        return
+    catalog, name = load_mig_catalog(), gpu_name(target.gpu, context.catalog)
+    model = catalog.model(target.gpu.device)
+    if model is None:
+        known = ", ".join(each.title for each in catalog.models)
+        yield found.NO_MIG_MODEL(index=target.index, gpu=name, known=known)
+        return
+    if _is_older(context, model.driver):
+        driver = context.driver or f"branch {context.branch}"
+        yield found.MIG_NEEDS_DRIVER(gpu=name, minimum=model.driver, driver=driver)
+    known = profiles_of(model, catalog)
+    lacking = [each for each in dict.fromkeys(target.layout) if each not in catalog.shapes(model)]
+    for profile in lacking:
+        yield found.UNKNOWN_PROFILE(index=target.index, gpu=name, profile=profile, profiles=known)
+    if not lacking and (why := misfit_reason(target.layout, model, catalog)):
+        layout = layout_text(target.layout)
+        yield found.LAYOUT_TOO_LARGE(
+            index=target.index, gpu=name, layout=layout, why=why, profiles=known
+        )
+
+
+def _is_older(context: RoleContext, minimum: str) -> bool:
+    """True if the driver after the run is older; a branch counts as its highest version."""
+    there = version_tuple(context.driver or context.branch or "0")
+    return bool(there[0]) and there < version_tuple(minimum)[: len(there)]
+
+
+def gpu_name(gpu: PciDevice, catalog: DriverCatalog) -> str:
+    [device] = devices_of(catalog, [gpu.device])
+    return device.name
+
+
+def _limit_problems(settings: GpuSettings, target: WantedGpu) -> Iterator[Finding]:
+    state = target.state
+    if state is None:
+        return
+    low, high, watts = state.least_power, state.most_power, settings.power_limit
+    if isinstance(watts, int) and low and high and not low <= watts <= high:
+        yield found.OUT_OF_RANGE(
+            key="gpu_power_limit", value=watts, index=target.index,
+            least=f"{low:.0f}", most=f"{high:.0f}", unit="W",
+        )  # fmt: skip
+    for key, lacks in _lacking(settings, state).items():
+        if lacks:
+            yield found.NOT_ON_THIS_GPU(key=key, index=target.index)
+    clocks = {
+        "gpu_clocks": (settings.clocks, state.most_clock),
+        "gpu_memory_clocks": (settings.memory_clocks, state.most_memory_clock),
+    }
+    for key, (wanted, most) in clocks.items():
+        if isinstance(wanted, tuple) and most and wanted[1] > most:
+            yield found.OUT_OF_RANGE(
+                key=key, value=f"{wanted[0]} to {wanted[1]}", index=target.index,
+                least=1, most=f"{most:.0f}", unit="MHz",
+            )  # fmt: skip
+
+
+def _lacking(settings: GpuSettings, state: GpuState) -> dict[str, bool]:
+    """Keys of the settings, and whether the GPU lacks what they set."""
+    return {
+        "gpu_power_limit": isinstance(settings.power_limit, int) and state.power is None,
+        "gpu_compute_mode": settings.compute_mode is not None and not state.compute_mode,
+        "gpu_ecc": settings.ecc is not None and state.ecc is None,
+    }
+
+
+def _other_managers(settings: GpuSettings, facts: NodeFacts) -> Iterator[Finding]:
+    if settings.mig is None and settings.sharing is None:
+        return
+    service = facts.services.get(MIG_MANAGER)
+    if service and (service.enabled == "enabled" or service.active == "active"):
+        yield found.OTHER_MANAGER(manager=MIG_MANAGER)
+    elif facts.listed and facts.listed.mig_manager:
+        yield found.OTHER_MANAGER(manager="NVIDIA's MIG manager, which runs in a pod,")
+    if facts.operator_driver:
+        yield found.OTHER_MANAGER(manager="NVIDIA's GPU Operator, whose driver this host has,")
+
+
+def work_on(facts: NodeFacts, spared: frozenset[int], indexes: Sequence[int]) -> list[str]:
+    """Work on these GPUs. Pods and containers with GPUs count for all: their GPU is not known."""
+    if facts.gpu_pods:
+        return [count_noun(facts.gpu_pods, "GPU pod")]
+    if facts.gpu_containers:
+        return [count_noun(facts.gpu_containers, "container")]
+    nodes = {f"/dev/nvidia{index}" for index in indexes}
+    busy = [
+        each
+        for each in gpu_work(facts, spared)
+        if nodes & {*each.devices} or _in_part(each.devices)
+    ]
+    return [str(process) for process in busy[:MAX_SHOWN]]
+
+
+def _in_part(devices: Sequence[str]) -> bool:
+    """True if a process has a MIG instance open."""
+    return any(device.startswith("/dev/nvidia-caps/") for device in devices)
+
+
+def check_disruption(
+    settings: GpuSettings,
+    context: RoleContext,
+    changed: Mapping[int, str],
+    resets: Sequence[int],
+) -> list[Finding]:
+    """Blockers for GPUs in use, and for resets that the settings do not allow. `changed`: what
+    disturbs programs, by index of a GPU; `resets`: GPUs that must be reset."""
+    if not changed:
+        return []
+    what = "; ".join(dict.fromkeys(changed.values()))
+    work = work_on(context.facts, context.spared, list(changed))
+    problems = [found.GPU_HAS_WORK(change=what, work=", ".join(work))] if work else []
+    if resets and not settings.allow_reset:
+        gpus = "GPU " + ", ".join(map(str, resets))
+        needed = "; ".join(dict.fromkeys(changed[index] for index in resets))
+        problems.append(found.RESET_NEEDED(change=needed, gpus=gpus))
+    return problems

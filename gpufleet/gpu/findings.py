@@ -1,0 +1,100 @@
+"""Findings about layout and settings of GPUs."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, info, warning
+
+SHARING_CONTRADICTS = blocker(
+    "GF480",
+    "Contradictory GPU sharing",
+    "{what}.",
+    "{remedy}",
+    description="The keys gpu_sharing, gpu_replicas, gpu_mig and gpu_compute_mode of a host do not "
+    "fit together. NVIDIA's device plugin offers time-slicing and MPS for whole GPUs, not for MIG "
+    "instances; MPS sets the compute mode itself, and a GPU in MIG mode accepts no other than the "
+    "default. The message names the keys.",
+    advice="Change the keys that the message names.",
+)
+NO_MIG_MODEL = blocker(
+    "GF481",
+    "No MIG profiles known for this GPU",
+    "gpu_mig divides GPU {index}, a {gpu}, which is not among the GPUs with MIG in the catalog: "
+    "{known}.",
+    "Set gpu_mig only for hosts with one of these GPUs.",
+)
+UNKNOWN_PROFILE = blocker(
+    "GF482",
+    "MIG profile not available",
+    "GPU {index}, a {gpu}, has no MIG profile {profile}.",
+    "Use its profiles: {profiles}.",
+)
+LAYOUT_TOO_LARGE = blocker(
+    "GF483",
+    "MIG layout does not fit",
+    "The layout {layout} does not fit on GPU {index}, a {gpu}: {why}.",
+    "Use fewer or smaller instances: {profiles}.",
+)
+MIG_NEEDS_DRIVER = blocker(
+    "GF484",
+    "Driver too old for MIG",
+    "MIG on a {gpu} requires driver {minimum} or newer; this host has or gets {driver}.",
+    "Set driver_branch or driver_version to a newer driver, or remove gpu_mig.",
+)
+NO_SUCH_GPU = blocker(
+    "GF485",
+    "No GPU with this index",
+    "gpu_mig names GPU {index}; this host has {gpus:GPU|GPUs}, and the first has index 0.",
+    "Correct the index in gpu_mig.",
+)
+OUT_OF_RANGE = blocker(
+    "GF486",
+    "GPU limit out of range",
+    "{key} is {value}; GPU {index} accepts {least} to {most} {unit}.",
+    "Set {key} within that range.",
+)
+OTHER_MANAGER = blocker(
+    "GF487",
+    "Another program manages MIG",
+    "{manager} manages the MIG layout of this host, and would undo gpu_mig.",
+    "Disable it (`systemctl --no-reload disable nvidia-mig-manager`; in the GPU Operator "
+    "migManager.enabled=false), or remove the keys gpu_sharing and gpu_mig.",
+)
+GPU_HAS_WORK = blocker(
+    "GF488",
+    "GPUs to be changed are in use",
+    "{change} would interrupt running GPU work ({work}).",
+    "Stop it, or drain the node, and run again. driver_allow_disruption does not apply here.",
+)
+RESET_NEEDED = blocker(
+    "GF489",
+    "GPU reset not allowed",
+    "{change} requires a reset of {gpus}.",
+    "Set gpu_allow_reset = True: idle GPUs are reset, and programs on other GPUs continue.",
+)
+GPU_NOT_CHANGED = blocker(
+    "GF490",
+    "GPU does not accept its layout or settings",
+    "A GPU does not have the wanted layout or settings. For each such GPU, what it has now and "
+    "nvidia-smi's text follow.",
+    "Correct the key, or stop what the text names, and run again.",
+)
+GPU_WAITS = warning(
+    "GF491",
+    "GPU settings wait for a reboot",
+    "{why}.",
+    'Reboot the host, or set node_reboot = "if_needed" and run again.',
+    description="A GPU could not be reset, or no driver is loaded. Its MIG mode, ECC or layout "
+    "changes at the next boot; the message names the GPU.",
+)
+NOT_ON_THIS_GPU = blocker(
+    "GF493",
+    "Setting not available on this GPU",
+    "{key} is set, and GPU {index} has no such setting: nvidia-smi prints [N/A] for it.",
+    "Remove {key} for this host.",
+)
+LAYOUT_KEPT = info(
+    "GF492",
+    "Recorded GPU layout stays",
+    "No gpu_ key is set; the GPUs keep the layout and settings of an earlier run ({layout}).",
+    'To return them to whole GPUs, set gpu_mig = "off" and the limits to "default".',
+)

@@ -1,0 +1,111 @@
+"""Settings of the gpu role: data keys `gpu_*`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from gpufleet.core.settings import RoleSettings
+from gpufleet.gpu.layouts import Layout, parse_layout
+
+ALL = "all"  # key of a layout for every GPU
+MOST_MEGAHERTZ = 10_000  # no GPU's clock is as high
+
+
+def _parse_layouts(value: Any) -> Any:
+    """Layouts by index of a GPU, or by ALL, from text, a list of texts or a mapping of both."""
+    if not isinstance(value, dict):
+        return {ALL: _layout_of(value)}
+    found = {}
+    for key, layout in value.items():
+        name = str(key)
+        if name != ALL and not (name.isdecimal() and len(name) < 3):
+            raise ValueError(f'has the key {key!r}, not the index of a GPU or "{ALL}"')
+        found[name] = _layout_of(layout)
+    if not found:
+        raise ValueError('must name at least one GPU; "off" turns MIG off')
+    return found
+
+
+def _layout_of(value: Any) -> Layout:
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value) and value:
+        return parse_layout(",".join(value))
+    if not isinstance(value, str):
+        raise ValueError(
+            'must be text such as "1g.10gb:7", a list such as ["3g.40gb", "1g.10gb:4"], or a '
+            'mapping such as {0: "1g.10gb:7", 1: "off"}'
+        )
+    return parse_layout(value)
+
+
+def _parse_clocks(value: Any) -> Any:
+    """Two numbers of a list or of the text `1000,1400`; one number stands for both."""
+    if value == "default":
+        return value
+    parts = value.split(",") if isinstance(value, str) else value
+    numbers = [parts, parts] if isinstance(parts, int) else list(parts or ())
+    try:
+        low, high = (int(number) for number in numbers)
+    except (TypeError, ValueError):
+        raise ValueError('must be [lowest, highest] in MHz, or "default"') from None
+    if not 0 < low <= high < MOST_MEGAHERTZ:
+        raise ValueError("must be [lowest, highest] in MHz, and the lowest comes first")
+    return low, high
+
+
+Layouts = Annotated[dict[str, Layout], BeforeValidator(_parse_layouts)]
+Clocks = Annotated[tuple[int, int] | Literal["default"], BeforeValidator(_parse_clocks)]
+Sharing = Literal["whole", "mig", "time-slicing", "mps"]
+ComputeMode = Literal["default", "exclusive-process", "prohibited"]
+
+
+class GpuSettings(RoleSettings):
+    """How the GPUs of a host are divided and limited. Keys that are not set change nothing."""
+
+    prefix = "gpu_"
+    reserved: ClassVar[bool] = False  # inventories have keys such as gpu_model of their own
+
+    sharing: Sharing | None = Field(
+        None,
+        description="How programs share a GPU. `mig`: by the layout of `gpu_mig`. `whole`, "
+        "`time-slicing`, `mps`: MIG is off; a cluster's device plugin offers each GPU "
+        "`gpu_replicas` times for the last two.",
+    )
+    replicas: int | None = Field(
+        None, ge=2, description="How many programs share a GPU with `time-slicing` or `mps`."
+    )
+    mig: Layouts | None = Field(
+        None,
+        description="MIG profiles with their number, for all GPUs or by index. `off`: no MIG.",
+    )
+    power_limit: Annotated[int, Field(gt=0)] | Literal["default"] | None = Field(
+        None, description="Power limit of each GPU in watts. `default`: the GPU's own."
+    )
+    clocks: Clocks | None = Field(
+        None, description="Lowest and highest clock in MHz. `default`: not locked."
+    )
+    memory_clocks: Clocks | None = Field(
+        None, description="Lowest and highest memory clock in MHz. `default`: not locked."
+    )
+    compute_mode: ComputeMode | None = Field(
+        None, description="Which programs may use a GPU at the same time."
+    )
+    ecc: bool | None = Field(None, description="ECC of the GPU's memory.")
+    allow_reset: bool = Field(
+        False,
+        description="Reset an idle GPU if a change requires it: of MIG mode on Ampere GPUs, and of "
+        "ECC. If the reset is not possible, a reboot completes the change (`node_reboot`).",
+    )
+
+    @property
+    def manages(self) -> bool:
+        """True if a key asks for a state of the GPUs."""
+        asked = (self.mig, self.power_limit, self.clocks, self.memory_clocks, self.compute_mode)
+        return self.sharing is not None or any(key is not None for key in (*asked, self.ecc))
+
+    def layout_of(self, index: int) -> Layout | None:
+        """The wanted MIG layout of a GPU, or None if its layout is not managed."""
+        if self.mig is not None:
+            return self.mig.get(str(index), self.mig.get(ALL))
+        return () if self.sharing in ("whole", "time-slicing", "mps") else None
