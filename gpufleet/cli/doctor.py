@@ -104,6 +104,8 @@ def doctor(
         raise click.UsageError("--for and --json exclude each other.")
     xml = prepare_output(junit, "--junit", JUNIT)
     checks, now = choose_checks(only, skip), int(time.time())
+    if not checks:
+        raise click.UsageError("--check and --skip leave no check.")
     if purpose:
         judged = judge_states(inventory, limit, checks)
     else:

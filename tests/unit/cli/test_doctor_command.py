@@ -128,7 +128,7 @@ def test_a_gpu_that_was_not_read_does_not_pass(run: Run) -> None:
     "words",
     [["--check", "chain.nosuch"], ["--skip", ""], ["--for", "slurm"], ["--nosuch"],
      ["--json", "--for", "prolog"], ["--textfile", "none/x.prom"], ["--textfile", "x.txt"],
-     ["--junit", "/proc/none/x.xml"]],
+     ["--junit", "/proc/none/x.xml"], ["--check", "host.clock", "--skip", "host.clock"]],
 )  # fmt: skip
 def test_wrong_usage_gives_no_verdict(run: Run, words: list[str]) -> None:
     done = run([GOOD], *words)
