@@ -18,6 +18,7 @@ from gpufleet.doctor.models import (
     Verdict,
     load_steps,
 )
+from gpufleet.host.local import LOCAL_HOST
 
 DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
 DRAIN = "kubectl drain {host} --ignore-daemonsets --delete-emptydir-data"
@@ -38,8 +39,12 @@ def step_command(
         name: shlex.quote(one_line(value)) if value else UNNAMED.get(name, "")
         for name, value in given.items()
     }
+    command = step.command
+    if found.name == LOCAL_HOST:  # a name of gpufleet, not of the machine
+        command, words["host"] = command.removeprefix("ssh {host} "), '"$(hostname)"'
+        command = command.replace(" --limit {host}", "")
     drain = f"{DRAIN.format(**words)} && " if step.drains and found.kubelet else ""
-    return drain + step.command.format(**words)
+    return drain + command.format(**words)
 
 
 def doctor_junit(found: Iterable[SubjectVerdict]) -> str:
@@ -76,12 +81,16 @@ def doctor_metrics_text(judged: JudgedFleet, now: int) -> str:
         for verdict in RANKS
         if verdict is not Verdict.INFO
     ]
+    worst: dict[tuple[str, str, str, str], int] = {}  # a check can have several outcomes
+    for each in judged.every:
+        for result in each.results:
+            cause = "false" if result.follows else "true"
+            series = (each.name, result.check, result.gpu, cause)
+            worst[series] = max(result.verdict.rank, worst.get(series, 0))
+    names = ("host", "check", "gpu", "cause")
     checks = [
-        ({"host": each.name, "check": result.check, "gpu": result.gpu,
-          "cause": "false" if result.follows else "true"}, float(result.verdict.rank))
-        for each in judged.every
-        for result in each.results
-    ]  # fmt: skip
+        (dict(zip(names, series, strict=True)), float(rank)) for series, rank in worst.items()
+    ]
     ranks = ", ".join(f"{verdict.rank} {verdict.value}" for verdict in RANKS)
     text = gauges_text(
         DOCTOR_METRICS_PREFIX,

@@ -20,6 +20,10 @@ DAY = 86_400  # seconds
 LEAST_PEERS = 2  # GPUs that an outlier is compared with
 RECOVERY_XID = 154  # its line ends with the action that the driver asks for now
 _RECOVERY = re.compile(r" to 0x[0-9a-f]+ \(([\w ]+)\)", re.IGNORECASE)
+NOT_SAID = (
+    "This driver does not say if the GPU was reset since then, so the verdict stays until the "
+    "driver is loaded again or the host is rebooted."
+)
 Value = bool | int | str
 
 
@@ -52,6 +56,8 @@ class HardwareCheck(HardwareRow):
     below: int | str | None = None
     differs_from: str = ""
     peers: Literal["", "below", "differ"] = ""
+    slack: int = 0
+    same_host: bool = False
     when: tuple[str, ...] = ()
     shared: bool = False
     since: int | None = None
@@ -106,7 +112,7 @@ def judge_gpu_health(health: HostHealth, peers: Sequence[GpuHealth]) -> tuple[Ha
     of_readings = (
         problem
         for gpu in gpus
-        for problem in _judge_gpu(gpu, [*(each for each in gpus if each is not gpu), *peers])
+        for problem in _judge_gpu(gpu, [each for each in gpus if each is not gpu], peers)
     )
     return (*of_readings, *_judge_events(health, gpus))
 
@@ -123,13 +129,16 @@ def _with_recovery(gpu: GpuHealth, events: Iterable[KernelEvent]) -> GpuHealth:
     return gpu if gpu.recovery_action or last is None else replace(gpu, recovery_action=last)
 
 
-def _judge_gpu(gpu: GpuHealth, others: Sequence[GpuHealth]) -> Iterator[HardwareProblem]:
-    alike = [each for each in others if each.model == gpu.model and gpu.model]
+def _judge_gpu(
+    gpu: GpuHealth, near: Sequence[GpuHealth], far: Sequence[GpuHealth]
+) -> Iterator[HardwareProblem]:
+    """`near`: the other GPUs of its host; `far`: GPUs of other hosts."""
     for check in load_hardware().checks:
         value = _value(check, gpu)
         if value is None:
             continue
-        compared = alike if check.peers or check.shared else ()
+        others = (*near, *(() if check.same_host else far)) if check.peers or check.shared else ()
+        compared = [each for each in others if each.model == gpu.model and gpu.model]
         values = [found for each in compared if (found := _value(check, each)) is not None]
         read = _compare_peers(check, value, values) if check.peers else _fail(check, value, gpu)
         if read and not (check.shared and _common(values, least=1) == value):
@@ -152,7 +161,9 @@ def _common(values: Collection[Value], least: int) -> Value | None:
 def _compare_peers(check: HardwareCheck, value: Any, values: Collection[Value]) -> str:
     """The reading as text if the check fails, else ""."""
     common: Any = _common(values, LEAST_PEERS)
-    if common is None or (value == common if check.peers == "differ" else value >= common):
+    if common is None or value == common:
+        return ""
+    if check.peers == "below" and value >= common * (100 - check.slack) / 100:
         return ""
     return f"{_words(value)}, and {_words(common)} on its peers"
 
@@ -201,12 +212,21 @@ def _judge_events(health: HostHealth, gpus: Iterable[GpuHealth]) -> Iterator[Har
     for event in health.events:
         if (check := _check_of(event)) and not _is_past(event, check, health.read_at):
             found.setdefault((check.id, event.slot), []).append(event)
-    settled = {gpu.slot for gpu in gpus if gpu.recovery_action == "None"}
+    readable = {gpu.slot: gpu for gpu in gpus if not gpu.trouble}
     for (name, slot), of_slot in found.items():
         problem = _problem(checks[name], slot, _read_events(of_slot))
-        if checks[name].settled and slot in settled:
-            problem = replace(problem, severity="warning")
-        yield problem
+        gpu = readable.get(slot)
+        yield _settle(problem, gpu) if gpu and checks[name].settled else problem
+
+
+def _settle(problem: HardwareProblem, gpu: GpuHealth) -> HardwareProblem:
+    """The problem with what the driver says of its end."""
+    if gpu.recovery_action == "None":
+        meaning = f"{problem.meaning} The driver says that it needs no recovery any more."
+        return replace(problem, severity="warning", meaning=meaning)
+    if gpu.recovery_action is None:
+        return replace(problem, meaning=f"{problem.meaning} {NOT_SAID}")
+    return problem
 
 
 def _is_past(event: KernelEvent, check: EventCheck, now: int | None) -> bool:

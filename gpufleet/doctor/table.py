@@ -61,5 +61,8 @@ def _condition(check: HardwareCheck) -> str:
     }
     found = [f"{word} {value}" for word, value in words.items() if value]
     if check.peers:
-        found.append("below most of its peers" if check.peers == "below" else "unlike its peers")
+        slack = f" by more than {check.slack} %" if check.slack else ""
+        place = " on the host" if check.same_host else ""
+        words_of = {"below": "below most of its peers", "differ": "unlike its peers"}
+        found.append(f"{words_of[check.peers]}{place}{slack}")
     return f"{found[0]}, while {' and '.join(check.when)}" if check.when else found[0]
