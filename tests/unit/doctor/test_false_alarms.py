@@ -96,3 +96,12 @@ def test_commands_for_this_machine_need_no_ssh() -> None:
     assert commands["reboot"] == (
         'kubectl drain "$(hostname)" --ignore-daemonsets --delete-emptydir-data && systemctl reboot'
     )
+
+
+def test_an_nvswitch_is_reset_with_all_gpus() -> None:
+    """nvidia-smi resets NVSwitches only together with all of their GPUs."""
+    event = KernelEvent("sxid", 11001, "0000:c1:00.0", NOW, fatal=True)
+    found = verdict_on(with_health(GpuHealth(SLOT), events=(event,), log_since=1))
+    (cause,) = found.causes
+    (_, step), *_ = next_steps(cause)
+    assert step_command(step, "prod.py", found, cause) == "nvidia-smi --gpu-reset"
