@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 
 from gpufleet.core.live import QUIET
+from gpufleet.core.names import LOCAL_HOST
 from gpufleet.doctor.judge import judge_state
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet
-from gpufleet.host.local import LOCAL_HOST, read_this_machine
+from gpufleet.host.local import read_this_machine
 
 
 def judge_states(

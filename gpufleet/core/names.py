@@ -11,6 +11,8 @@ from typing import TypeVar
 from gpufleet.core.findings import KNOWN_KINDS, Finding, Severity, by_severity
 from gpufleet.core.visible import one_line
 
+LOCAL_HOST = "@local"  # the machine's name in pyinfra, as a host and as an inventory
+
 DETAILS = "`gpufleet doctor INVENTORY --limit HOST` shows those of one host."
 MAX_SHOWN_NAMES = 4  # names or ranges of names in a sentence
 Thing = TypeVar("Thing", bound=Hashable)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from gpufleet.core.metrics import gauges_text
+from gpufleet.core.names import LOCAL_HOST
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.models import (
@@ -18,7 +19,6 @@ from gpufleet.doctor.models import (
     Verdict,
     load_steps,
 )
-from gpufleet.host.local import LOCAL_HOST
 
 DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
 DRAIN = "kubectl drain {host} --ignore-daemonsets --delete-emptydir-data"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import LOCAL_HOST as LOCAL_HOST
 from gpufleet.core.process import Process
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import LINE_END, gather_command
 from gpufleet.facts.sections import FactsError
 from gpufleet.host.findings import FACTS_UNREADABLE
-
-LOCAL_HOST = "@local"  # the machine's name in pyinfra, as a host and as an inventory
 
 
 def read_this_machine(*, health: bool) -> NodeFacts | Finding:
