@@ -37,10 +37,10 @@ if _key := os.environ.get("GPUFLEET_SSH_KEY"):
 
 
 def _group(name: str) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]]:
-    """The hosts of a group, with the settings of all."""
+    """The hosts of a group, with the settings of all: a copy, to which pyinfra adds group_data."""
     chosen = [host for host in _hosts if name in host["groups"]]
     data = [{"ssh_hostname": host["address"], **host.get("data", {})} for host in chosen]
-    return [(host["name"], each) for host, each in zip(chosen, data, strict=True)], _all
+    return [(host["name"], each) for host, each in zip(chosen, data, strict=True)], {**_all}
 
 
 for _host in _hosts:

@@ -45,9 +45,11 @@ TOPICS = {  # of the page of findings: room -> heading
     "helm": "Charts and releases",
     "gpu_stack": "GPU stack",
     "monitoring": "Monitoring",
+    "gitops": "Files for GitOps",
     "upgrade": "Upgrades",
     "combinations": "Combinations of versions",
     "status": "Fleet status",
+    "catalog": "Checks of the catalog",
     "verify": "Verification",
     "sandbox": "Sandbox",
 }

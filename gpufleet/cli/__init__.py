@@ -22,6 +22,7 @@ COMMANDS = {
     "init": "gpufleet.cli.init:init",
     "plan": "gpufleet.cli.deploy:plan",
     "remove": "gpufleet.cli.deploy:remove",
+    "render": "gpufleet.cli.render:render",
     "status": "gpufleet.cli.status:status",
     "upgrade": "gpufleet.cli.upgrade:upgrade",
     "verify": "gpufleet.cli.verify:verify",

@@ -14,12 +14,13 @@ from rich.table import Table
 
 from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
-from gpufleet.cli.output import Function
+from gpufleet.cli.output import Function, print_note
 from gpufleet.core.console import result_console
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.load_settings import problem_of
+from gpufleet.core.own_entries import own_entries
 from gpufleet.driver.catalog import devices_of, name_devices
 from gpufleet.driver.choice import DriverChoice, branches_of
 from gpufleet.driver.find import find_distribution, find_gpu
@@ -62,11 +63,17 @@ def _chosen(option: str, values: list[str], text: str) -> Callable[[Function], F
     lazy={
         "autoscaling": "gpufleet.cli.autoscaling:autoscaling",
         "charts": "gpufleet.cli.charts:charts",
+        "check": "gpufleet.cli.catalog_check:check",
         "node-problems": "gpufleet.cli.node_problems:node_problems",
     },
 )
 def catalog() -> None:
-    """Query the catalog of drivers, GPUs, distributions and charts."""
+    """Query the catalog of drivers, GPUs, distributions and charts.
+
+    It includes the entries in catalog.d/ of the working directory.
+    """
+    for finding in own_entries():
+        print_note(str(finding))
 
 
 @catalog.command()

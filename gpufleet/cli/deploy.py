@@ -21,6 +21,7 @@ from gpufleet.cli.output import (
     verbose_option,
     with_verbose,
 )
+from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.cli.preview import (
     NO_OPTIONS,
     PLAN_FILE,
@@ -38,7 +39,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
-from gpufleet.core.python import module_code, python_code
+from gpufleet.core.python import python_code
 from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, limit_targets, load_targets
 
@@ -48,7 +49,7 @@ UNTIL_STARTED = (
     "import os, signal; signal.signal(signal.SIGINT, "
     "lambda *_: (os.write(2, b'Interrupted.\\n'), os._exit(130))); "
 )
-QUIETLY = "import pyinfra_cli; from gpufleet.run.display import start_quietly; start_quietly()"
+START = "import pyinfra_cli; from gpufleet.run.display import start_pyinfra; start_pyinfra()"
 DRY = "--dry"  # of pyinfra: the run changes nothing
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
@@ -223,7 +224,9 @@ def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
 
 def choose_targets(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Target]]:
     """All targets of the inventory, and those that the limit names. Ends the process with the
-    reason if the inventory cannot be loaded or a limit matches nothing."""
+    reason if the inventory cannot be loaded or a limit matches nothing. Raises Stopped for a wrong
+    entry of catalog.d/."""
+    require_own_catalog()
     try:
         targets = load_targets(inventory)
         return targets, limit_targets(targets, limit, inventory)
@@ -261,7 +264,7 @@ def exec_pyinfra(
     if how.approved is not None and not dry:
         shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options)
         require_plan(how.approved, [*_pyinfra(), *shown], limited=bool(limit))
-    words = pyinfra_arguments(inventory, files, limit, options)
+    words = pyinfra_arguments(inventory, files, limit, options, lists=dry)
     if not is_quiet():
         print_note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
     if how.detailed or how.out:
@@ -275,7 +278,7 @@ def exec_pyinfra(
 
 
 def _pyinfra() -> list[str]:
-    return python_code(UNTIL_STARTED + (QUIETLY if is_quiet() else module_code("pyinfra")))
+    return python_code(UNTIL_STARTED + START)
 
 
 def deploy_file(name: str) -> Path:
@@ -285,10 +288,17 @@ def deploy_file(name: str) -> Path:
 
 
 def pyinfra_arguments(
-    inventory: str, deploys: Sequence[Path], limit: Sequence[str], options: Sequence[str]
+    inventory: str,
+    deploys: Sequence[Path],
+    limit: Sequence[str],
+    options: Sequence[str],
+    *,
+    lists: bool = False,
 ) -> list[str]:
     """pyinfra's arguments for a run without its question. A run's report begins in config.py, so
-    gpufleet's own is used if the working directory has no config.py."""
+    gpufleet's own is used if the working directory has no config.py. `lists`: with --dry, pyinfra
+    lists the operations that would change something."""
     config = [] if Path(CONFIG).is_file() else ["--config", str(shipped_path(CONFIG))]
     chosen = [word for pattern in limit for word in option_of(pattern)]
-    return ["-y", *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]
+    yes = [] if lists else ["-y"]
+    return [*yes, *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]

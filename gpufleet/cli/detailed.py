@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.stopped import Stopped
 
 OPTION_BY_PARAMETER = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # parameter -> option
 
@@ -23,15 +24,25 @@ class UsageFailed(click.UsageError):
 class DetailedCommand(click.Command):
     """A command that, with one of OPTIONS, ends with 1 for wrong usage: 2 has another meaning."""
 
+    always = False  # True if 2 has another meaning without an option, too
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> click.Context:
-        with _usage_failed(wanted=any(option in args for option in OPTION_BY_PARAMETER.values())):
+        with _usage_failed(
+            wanted=self.always or any(option in args for option in OPTION_BY_PARAMETER.values())
+        ):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, context: click.Context) -> Any:
-        with _usage_failed(wanted=any(map(context.params.get, OPTION_BY_PARAMETER))):
+        with _usage_failed(wanted=self.always or any(map(context.params.get, OPTION_BY_PARAMETER))):
             return super().invoke(context)
+
+
+class CheckCommand(DetailedCommand):
+    """A command that always ends with 1 for wrong usage."""
+
+    always = True
 
 
 @contextmanager
@@ -41,6 +52,10 @@ def _usage_failed(*, wanted: bool) -> Iterator[None]:
     except click.UsageError as error:
         if wanted:
             raise UsageFailed(error.format_message(), error.ctx) from error
+        raise
+    except Stopped as stopped:
+        if wanted:
+            raise UsageFailed("\n".join(map(str, stopped.findings))) from stopped
         raise
     except SystemExit as ended:
         if wanted and ended.code == ExitStatus.USAGE:

@@ -13,7 +13,13 @@ from difflib import get_close_matches
 import click
 
 import gpufleet
-from gpufleet.cli.explained import (
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_rooms
+from gpufleet.core.paths import shipped_path
+from gpufleet.core.settings import values_of
+from gpufleet.core.visible import one_line
+from gpufleet.status.causes import find_causes, xid_cause
+from gpufleet.status.explained import (
     EXPLAIN_WIDTH,
     UNKNOWN_ERROR,
     Explained,
@@ -21,12 +27,6 @@ from gpufleet.cli.explained import (
     explained_json,
     explained_texts,
 )
-from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_rooms
-from gpufleet.core.paths import shipped_path
-from gpufleet.core.settings import values_of
-from gpufleet.core.visible import one_line
-from gpufleet.status.causes import find_causes, xid_cause
 
 FINDINGS = "reference/findings"
 SANDBOX = "GF6"  # prefix of the codes of a separate distribution
@@ -140,7 +140,8 @@ def _keys() -> dict[str, str]:
             text = textwrap.fill(str(field.description), EXPLAIN_WIDTH)
             values = f"Values: {values_of(field.annotation).replace('`', '')}"
             head = f"{model.prefix}{name}: data key of a host, group or cluster"
-            found[f"{model.prefix}{name}"] = f"{head}\n\n{text}\n\n{values}\nDefault: {default!r}"
+            values += "" if default is None else f"\nDefault: {default!r}"  # the text has the rest
+            found[f"{model.prefix}{name}"] = f"{head}\n\n{text}\n\n{values}"
     return found
 
 

@@ -15,6 +15,7 @@ import click
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import NoHome
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.streams import prepare_streams
 
 
@@ -46,6 +47,10 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except NoHome as error:
             raise click.UsageError(str(error)) from error
+        except Stopped as stopped:
+            for finding in stopped.findings:
+                click.echo(f"{finding.code} {finding.message}\n  {finding.remedy}", err=True)
+            sys.exit(ExitStatus.USAGE)
         except click.Abort as error:
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise

@@ -13,6 +13,7 @@ import click
 
 from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
 from gpufleet.cli.output import print_note
+from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.cli.preview import hosts_of_report
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import LiveProgress, is_quiet
@@ -53,9 +54,9 @@ class Shown(GatherProgress):
 def read_hosts_and_clusters(
     inventory: str, limit: Sequence[str], *, health: bool = False
 ) -> tuple[list[SeenHost], list[str]]:
-    """Hosts and names of clusters. Ends the process with the reason if they cannot be read.
-
-    `health`: read the health of the GPUs, too."""
+    """Hosts and names of clusters. Ends the process with the reason if they cannot be read. Raises
+    Stopped for a wrong entry of catalog.d/. `health`: read the health of the GPUs, too."""
+    require_own_catalog()
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
 

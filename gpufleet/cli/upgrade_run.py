@@ -47,6 +47,7 @@ from gpufleet.upgrade.operations.planning import (
 from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import (
+    RELEASE_STUCK,
     shown_progress,
     status_dict,
     status_text,
@@ -118,6 +119,8 @@ class Command:
         click.echo(upgrade_plan_text(plan, fleet.work, nodes, fleet.leaving))
         there = targets_there(plan.left_out, self.wanted)
         self._say_pins(plan.subject, {**there, **targets_in(plan.hosts)})
+        if release and not plan.hosts:
+            click.echo(RELEASE_STUCK)
         if only_plan or not plan.hosts:
             self.session.close()
             return ExitStatus.FAILED if plan.blocked else ExitStatus.CONVERGED
@@ -143,7 +146,7 @@ class Command:
             return ExitStatus.CONVERGED if is_well else ExitStatus.FAILED
         self.steps.subject = open_[0].subject
         fleet = self._planned(open_[0].kind, ends=True)
-        click.echo(upgrade_plan_text(fleet.plan, fleet.work))
+        click.echo(status_text(self.inventory, found))
         return self._carried_out(fleet, question, "abort")
 
     def _planned(self, kind: Kind, *, ends: bool = False, release: bool = False) -> PlannedRun:
@@ -197,11 +200,14 @@ class Command:
             run.report(running=False)
             self.session.close()
         self.say(f"run {name}: {end}", result=True)
+        if any(state.phase is Phase.STUCK for state in run.states.values()):
+            self.say(RELEASE_STUCK, result=True)
         done = {n: state for n, state in run.states.items() if state.phase is Phase.DONE}
         self._say_pins(fleet.plan.subject, targets_in(done))
         if run.given_up:
             raise Stopped(*dict.fromkeys(run.given_up.values()))
-        return ended[0] if ended else _status(run, asked)
+        status = _status(run, asked)
+        return ended[0] if ended and status is not ExitStatus.CONVERGED else status
 
 
 def _status(run: UpgradeRun, asked: str) -> ExitStatus:

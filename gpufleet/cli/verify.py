@@ -13,6 +13,7 @@ import click
 import pytest
 
 from gpufleet.cli.output import limit_option, output_options
+from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
@@ -139,6 +140,7 @@ def verify(
 
     Runs short-lived test pods and containers and removes them; changes nothing else.
     """
+    require_own_catalog()
     refusal = Refusal()
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
     held = io.StringIO()

@@ -1,4 +1,4 @@
-"""Reads the YAML data files of the rooms. Imports no other module of gpufleet."""
+"""Reads the YAML data files of the rooms, with the user's own entries (own_catalog.py)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import Any
 
 import yaml
 
+from gpufleet.core.own_catalog import merge_own_entries
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_data(name: str) -> dict[str, Any]:
     """Read one data file, ROOM/NAME, as a mapping. Keys that begin with a dot only hold YAML
-    anchors and are left out."""
+    anchors and are left out. Raises Stopped if catalog.d/ has files that cannot be read."""
+    return merge_own_entries(name, read_shipped_data(name))
+
+
+def read_shipped_data(name: str) -> dict[str, Any]:
+    """A data file without the user's own entries."""
     return _parse(_place(name, ".yaml"))
 
 

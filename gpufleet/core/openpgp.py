@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 UNKNOWN_KEY_ID = "UNKNOWN"
-_PUBLIC_KEY = 6
-_SIGNATURE = 2
+PUBLIC_KEY_TAG = 6
+SIGNATURE_TAG = 2
 _SUBKEY = 14
 _OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signature, key, user id and attribute, subkey
 _SUBKEY_BINDING = 0x18
@@ -72,17 +72,17 @@ def parse_certificate(data: bytes) -> Certificate:
     if data.count(b"-----BEGIN PGP") > 1:
         raise OpenPgpError("more than one armored block")
     binary = dearmor_keys(data)
-    packets = list(_packets(binary))
+    packets = list(read_packets(binary))
     strange = {tag for tag, _ in packets} - _OF_CERTIFICATES
     if strange:
         raise OpenPgpError(f"packets that no certificate has: {sorted(strange)}")
-    primaries = [body for tag, body in packets if tag == _PUBLIC_KEY]
-    if len(primaries) != 1 or packets[0][0] != _PUBLIC_KEY:
+    primaries = [body for tag, body in packets if tag == PUBLIC_KEY_TAG]
+    if len(primaries) != 1 or packets[0][0] != PUBLIC_KEY_TAG:
         raise OpenPgpError(f"{len(primaries)} primary keys instead of one")
     if len(primaries[0]) < 6 or primaries[0][0] != 4:
         raise OpenPgpError("its primary key is not of version 4")
     _require_bound(packets)
-    return Certificate(_fingerprint(primaries[0]), binary)
+    return Certificate(fingerprint_of_key(primaries[0]), binary)
 
 
 def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
@@ -91,7 +91,7 @@ def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
     for place, (tag, subkey) in enumerate(packets):
         if tag != _SUBKEY:
             continue
-        own = takewhile(lambda packet: packet[0] == _SIGNATURE, packets[place + 1 :])
+        own = takewhile(lambda packet: packet[0] == SIGNATURE_TAG, packets[place + 1 :])
         if not any(_binds(body, primary, subkey) for _, body in own):
             raise OpenPgpError("it has a subkey that its primary key did not sign")
 
@@ -101,8 +101,8 @@ def primary_fingerprints(data: bytes) -> tuple[str, ...]:
 
     Raises OpenPgpError if `data` is neither, or is truncated.
     """
-    primaries = (body for tag, body in _packets(dearmor_keys(data)) if tag == _PUBLIC_KEY)
-    return tuple(_fingerprint(body) for body in primaries if len(body) > 5 and body[0] == 4)
+    primaries = (body for tag, body in read_packets(dearmor_keys(data)) if tag == PUBLIC_KEY_TAG)
+    return tuple(fingerprint_of_key(body) for body in primaries if len(body) > 5 and body[0] == 4)
 
 
 @lru_cache(maxsize=64)  # hosts have the same keyrings, and verifying is slow
@@ -155,7 +155,7 @@ def _crc24(data: bytes) -> int:
     return crc
 
 
-def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
+def read_packets(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Tag and body of every packet. Refuses partial lengths, which keys must not have."""
     position = 0
     while position < len(data):
@@ -164,7 +164,7 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
             raise OpenPgpError(f"not OpenPGP data (byte {position} is 0x{header:02x})")
         if header & 0x40:
             tag = header & 0x3F
-            length, start = _length(data, position + 1)
+            length, start = read_length(data, position + 1)
         else:
             tag = header >> 2 & 0x0F
             size = 1 << (header & 3)
@@ -178,7 +178,7 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
         yield tag, data[start:position]
 
 
-def _length(data: bytes, position: int) -> tuple[int, int]:
+def read_length(data: bytes, position: int) -> tuple[int, int]:
     """Read a length of one, two or five bytes at `position`. Also returns the position after it."""
     first = data[position] if position < len(data) else 0
     if first < 192:
@@ -191,7 +191,7 @@ def _length(data: bytes, position: int) -> tuple[int, int]:
     raise OpenPgpError("a packet has a partial length")
 
 
-def _fingerprint(body: bytes) -> str:
+def fingerprint_of_key(body: bytes) -> str:
     """The fingerprint of a key packet's body: 40 hexadecimal digits, upper case."""
     if len(body) > 0xFFFF:
         raise OpenPgpError("a key packet is too long")

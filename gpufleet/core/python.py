@@ -24,12 +24,7 @@ def python_module(name: str) -> list[str]:
     """The command that runs a module, like `python -m NAME`."""
     if sys.version_info >= (3, 11):
         return [sys.executable, "-P", "-m", name]
-    return [sys.executable, "-c", _OURS + _BEFORE_311 + module_code(name)]
-
-
-def module_code(name: str) -> str:
-    """The line of code that runs a module, for python_code()."""
-    return _MODULE.format(name=name)
+    return [sys.executable, "-c", _OURS + _BEFORE_311 + _MODULE.format(name=name)]
 
 
 def python_code(code: str) -> list[str]:

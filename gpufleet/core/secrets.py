@@ -153,7 +153,8 @@ def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         for key, inner in value.items():
             name = printed_value(key, str)
             own = named if name == "value" and named else name
-            yield from _leaves(inner, () if _NO_SECRET_KEY.search(own) else (*keys, own))
+            harmless = _NO_SECRET_KEY.search(own) or (name == "key" and _is_selector(value, keys))
+            yield from _leaves(inner, () if harmless else (*keys, own))
     elif isinstance(value, list | tuple | set | frozenset):
         for inner in value:
             yield from _leaves(inner, keys)
@@ -161,6 +162,14 @@ def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield keys, value.decode("utf-8", "replace")
     elif value is not None and not isinstance(value, bool):
         yield keys, printed_value(value, str)
+
+
+def _is_selector(value: Mapping[Any, Any], keys: tuple[str, ...]) -> bool:
+    """True for a reference to a field of a Secret, as in `password: {name: login, key: password}`.
+    The field's name must say so: any other text may be the secret itself."""
+    field = value.get("key")
+    known = isinstance(field, str) and (is_secret_key(field) or field in keys[-1:])
+    return known and {*value} in ({"name", "key"}, {"name", "key", "optional"})
 
 
 def _secrets_within(text: str) -> Iterator[str]:

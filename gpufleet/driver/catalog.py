@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
 
 from gpufleet.core.entries import (
     BranchRange,
@@ -21,8 +23,10 @@ from gpufleet.core.entries import (
     Sourced,
     Style,
 )
+from gpufleet.core.versions import branch_of
 from gpufleet.packages.catalog import PackageCatalog
 
+DriverVersion = Annotated[str, Field(pattern=r"^(\d{1,4}(\.\d{1,4}){1,3})?$")]
 BOTH: tuple[Modules, ...] = ("open", "proprietary")
 
 
@@ -33,12 +37,19 @@ class Branch(Sourced):
     kind: Literal["lts", "production", "new-feature", "unknown"]
     end_of_life: date | None = None
     ended: bool = False  # end of life, date unknown
-    newest: str
-    versions: tuple[str, ...] = ()  # other known versions
-    floor: str = ""  # lowest version without a known vulnerability
+    newest: DriverVersion
+    versions: tuple[DriverVersion, ...] = ()  # other known versions
+    floor: DriverVersion = ""  # lowest version without a known vulnerability
     insecure: bool = False  # vulnerable, and no fixed version of the branch is known
     modules: tuple[Modules, ...] = ("open", "proprietary")
     warning: str = ""
+
+    @model_validator(mode="after")
+    def _require_own_versions(self) -> Branch:
+        for version in filter(None, (self.newest, self.floor, *self.versions)):
+            if branch_of(version) != self.branch:
+                raise ValueError(f"has the version {version}, which is of another branch")
+        return self
 
 
 class OpenModules(Sourced):

@@ -45,7 +45,7 @@ class Offer:
 def package_set(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: int
 ) -> PackageSet | None:
-    """the part of `modules` that this host can use; see `candidate_branches`"""
+    """The packages of one branch on a distribution, or None if the source does not have it."""
     for candidate in catalog.packages.sets:
         if (
             candidate.id in distribution.driver_packages

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
@@ -12,7 +13,7 @@ from gpufleet.helm.builder import ReleaseBuilder
 from gpufleet.helm.chart_choice import has_feature, load_charts
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ReleaseRef
-from gpufleet.kube.objects import ObjectSet
+from gpufleet.kube.objects import MANAGED_BY_LABELS, ObjectSet
 
 NODE_MARK = "gpufleet-labelled"  # annotation of a node; its value: the label that gpufleet set
 
@@ -74,6 +75,17 @@ class StackBuilder(ReleaseBuilder):
             self.findings.append(
                 findings.NO_EFFECT(keys=names, chart=chart, lacks=lacks, instead=instead)
             )
+
+
+def runtime_class(name: str, api_version: str) -> dict[str, Any]:
+    """The RuntimeClass by which pods select the container runtime of that name."""
+    about = {"name": name, "labels": MANAGED_BY_LABELS}
+    return {"apiVersion": api_version, "kind": "RuntimeClass", "metadata": about, "handler": name}
+
+
+def node_names(hosts: Iterable[str]) -> list[str]:
+    """Names of the inventory's GPU nodes, each also without its domain."""
+    return [name for host in hosts for name in dict.fromkeys([host, host.split(".")[0]])]
 
 
 def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:

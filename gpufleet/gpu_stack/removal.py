@@ -16,8 +16,9 @@ from gpufleet.gpu_stack.model import NODE_MARK, our_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
-from gpufleet.helm.release import ADOPTED_LABEL, is_our_release
+from gpufleet.helm.release import is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.helm_releases import ADOPTED_LABEL
 from gpufleet.kube.node_answers import is_gpu
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
@@ -131,8 +132,9 @@ def plan_stack_removal(
 
 
 def is_release_installed(found: HelmRelease) -> bool:
-    """True if gpufleet installed a release. A release that it adopted existed before."""
-    return is_our_release(found) and ADOPTED_LABEL not in found.labels
+    """True if gpufleet installed a release. A release that it adopted existed before. What Flux or
+    Argo CD applies would come back."""
+    return is_our_release(found) and ADOPTED_LABEL not in found.labels and not found.keeper
 
 
 def left_releases(
@@ -146,6 +148,10 @@ def left_releases(
             yield findings.RELEASE_LEFT(
                 release=ref, chart=chart, name=ref.name, namespace=ref.namespace
             )
+    for ref in sorted({*facts.own_releases} - {*our_releases(settings)}):
+        yield findings.RELEASE_LEFT(
+            release=ref, chart=ref.name, name=ref.name, namespace=ref.namespace
+        )
 
 
 def _disrupted(
@@ -188,7 +194,9 @@ def _lost(
 def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) -> Iterator[Finding]:
     for found in foreign:
         why = "it was there before gpufleet, which took it over"
-        if not is_our_release(found):
+        if found.keeper:
+            why = f"{found.keeper} applies it: remove it from the files that it reads"
+        elif not is_our_release(found):
             why = "it does not have the label of gpufleet's releases"
         yield _release_stays(found.ref, why)
     for ref in elsewhere:

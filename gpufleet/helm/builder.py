@@ -14,6 +14,7 @@ from gpufleet.core.paths import expand_user_path
 from gpufleet.core.render import render_template
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.helm.findings.releases import RELEASE_ELSEWHERE
 from gpufleet.helm.release import ChartSource, Readiness, Release, is_our_release
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.helm.user_values import combine_values
@@ -55,6 +56,7 @@ class ReleaseBuilder:
         `everywhere`: the DaemonSet that needs a pod on every GPU node."""
         choice = self.charts[chart]
         self.findings += choice.findings
+        self._report_elsewhere(ReleaseRef(namespace, chart))
         access = self.access
         known = self.catalog.charts[chart]
         nodes: dict[str, tuple[str, ...]] = dict.fromkeys(known.may_be_empty, ())
@@ -74,6 +76,18 @@ class ReleaseBuilder:
             force_conflicts=access.force_conflicts,
             downgrade=chart in access.chart_versions,  # pinned by version
         )
+
+    def _report_elsewhere(self, wanted: ReleaseRef) -> None:
+        """Report our release of the same name in another namespace, unless `wanted` exists too."""
+        for found in self.facts.own_releases:
+            if found.name == wanted.name and wanted not in self.facts.own_releases:
+                key = self.catalog.charts[wanted.name].namespace_key
+                self.findings.append(
+                    RELEASE_ELSEWHERE(
+                        release=found, wanted=wanted.namespace, name=found.name, key=key,
+                        namespace=found.namespace,
+                    )
+                )  # fmt: skip
 
     def left_by(self, chart: str) -> str:
         """The setting that leaves an existing installation to its owner."""
@@ -111,11 +125,13 @@ class ReleaseBuilder:
 
 
 def managed_release(ref: ReleaseRef, facts: ClusterFacts, *, adopt: bool) -> HelmRelease | None:
-    """The release of that name if it is gpufleet's, or if gpufleet may `adopt` it."""
+    """The release of that name if it is gpufleet's, also from files of `gpufleet render`, or if
+    gpufleet may `adopt` it."""
     found = facts.release(ref.namespace, ref.name)
     if found is None or found.status == "uninstalled":
         return None
-    return found if adopt or is_our_release(found) else None
+    rendered = found.keeper is not None and found.keeper.chart == ref.name
+    return found if adopt or rendered or is_our_release(found) else None
 
 
 def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:

@@ -21,11 +21,12 @@ class BrokenIndex(ValueError):
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
     """One version of a chart. `url`: absolute, or relative to the index. `digest`: the archive's
-    sha256, or ""."""
+    sha256, or "". `kube_version`: the Kubernetes versions that it asks for, or ""."""
 
     version: str
     url: str
     digest: str
+    kube_version: str = ""
 
 
 def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
@@ -73,7 +74,10 @@ def _versions(items: Any) -> Iterator[IndexEntry]:
         if isinstance(urls, list) and urls and isinstance(urls[0], str):
             digest = item.get("digest")
             text = digest.removeprefix("sha256:").lower() if isinstance(digest, str) else ""
-            yield IndexEntry(item["version"], urls[0], text)
+            asked = item.get("kubeVersion")
+            yield IndexEntry(
+                item["version"], urls[0], text, asked if isinstance(asked, str) else ""
+            )
 
 
 def _pairs(read: Iterator[Any]) -> Iterator[tuple[str, Any]]:

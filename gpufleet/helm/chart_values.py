@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches, unified_diff
 from typing import Any
 
@@ -12,12 +12,14 @@ import yaml
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import mask_value
+from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.findings import releases as findings
 
 Values = Mapping[str, Any]
 Path = tuple[str, ...]
+MAX_DIFF_LINES = 40  # of a release's values, without pyinfra's --diff
 VALUE_SIMILARITY = 0.75  # similarity of two keys that differ by a typo; 1 means equal
 
 
@@ -57,6 +59,13 @@ def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str,
         lineterm="",
     )
     return tuple(map(one_line, lines))
+
+
+def shorten_diff(diff: Sequence[str]) -> list[str]:
+    """The first lines of a diff, and how many follow."""
+    more = len(diff) - MAX_DIFF_LINES
+    tail = [f"and {count_noun(more, 'line')} more: `gpufleet plan INVENTORY -- --diff`"]
+    return [*diff[:MAX_DIFF_LINES], *(tail if more > 0 else [])]
 
 
 class _Dumper(yaml.SafeDumper):

@@ -25,6 +25,7 @@ from gpufleet.helm.release import (
 )
 from gpufleet.helm.strategy import HelmCatalog, helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload
+from gpufleet.kube.keepers import Keeper
 from gpufleet.kube.parse import object_ref
 
 
@@ -132,6 +133,8 @@ def _decide(
         chart = f"{found.chart} {found.chart_version}"
         taken = findings.NAME_TAKEN(release=wanted.ref, chart=chart, wanted=wanted.chart)
         return "blocked", "release name in use", [taken]
+    if found.keeper:
+        return _kept(wanted, found, found.keeper)
     if found.pending:
         return _pending(found, controller)
     if found.status != "deployed":
@@ -144,14 +147,33 @@ def _decide(
             newer=found.chart_version,
         )
         return _steady(wanted, found, facts, [newer])
-    differences = []
-    if found.chart_version.removeprefix("v") != wanted.version.removeprefix("v"):
-        differences.append(f"chart {found.chart_version} -> {wanted.version}")
-    if not same_values(found.values, wanted.values):
-        differences.append("values differ")
-    if differences:
-        return "upgrade", "; ".join(differences), []
+    if differences := _differences(wanted, found):
+        return "upgrade", differences, []
     return _steady(wanted, found, facts, [])
+
+
+def _differences(wanted: Release, found: HelmRelease) -> str:
+    """What an upgrade changes, or "". A release without a record shows only its version, if any."""
+    version, differences = found.chart_version.removeprefix("v"), []
+    same = (version, version.partition("+")[0])  # Flux adds the digest of an archive
+    if wanted.version.removeprefix("v") not in same and (version or found.revision):
+        differences.append(f"chart {found.chart_version} -> {wanted.version}")
+    if found.revision and not same_values(found.values, wanted.values):
+        differences.append("values differ")
+    return "; ".join(differences)
+
+
+def _kept(wanted: Release, found: HelmRelease, keeper: Keeper) -> tuple[Action, str, list[Finding]]:
+    """A release that Flux or Argo CD applies is judged, and never changed: its owner would undo
+    the change."""
+    differences = _differences(wanted, found)
+    if not differences:
+        kept = findings.RELEASE_KEPT(keeper=keeper, release=wanted.ref)
+        return "no-op", f"{keeper} applies it", [kept]
+    behind = findings.RELEASE_BEHIND(
+        keeper=keeper, release=wanted.ref, differences=differences, left_by=wanted.left_by
+    )
+    return "no-op", f"{keeper} applies it; {differences}", [behind]
 
 
 def _steady(

@@ -9,13 +9,12 @@ from typing import Any, Literal
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_models import OperatorOperands
 from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.helm_releases import OWNER_LABEL
 
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
 ]
-OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; value: the machine that ran helm
 VALUES_LABEL = "gpufleet-values"  # on the same Secrets; value: hash of the values that gpufleet set
-ADOPTED_LABEL = "gpufleet-adopted"  # on the same Secrets, if gpufleet adopted the release
 STALE_SECONDS = 15 * 60  # seconds after which a pending release counts as interrupted
 
 

@@ -153,11 +153,14 @@ def _load(inventory: str, cwd: str) -> Any:
     try:
         with redirect_stdout(sys.stderr):
             return make_inventory(inventory, cwd=cwd)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         cause = getattr(error, "exception", error)  # pyinfra wraps it
         place = "" if isinstance(cause, SyntaxError) else error_place(cause)  # its text has it
-        named = f"{type(cause).__name__}: {printed_value(cause, str)}{place}"
-        why = cause.message if isinstance(cause, ClickException) else named
+        why = f"{type(cause).__name__}: {printed_value(cause, str)}{place}"
+        if isinstance(cause, ClickException):
+            why = cause.message
+        elif isinstance(cause, SystemExit) and isinstance(cause.code, str):
+            why = cause.code  # the inventory's own words
         raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
 
 

@@ -9,9 +9,11 @@ from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, WorkloadK
 from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,
+    installed_releases,
     release_histories,
     revision_of,
 )
+from gpufleet.kube.kept_releases import with_keepers
 from gpufleet.kube.node_answers import parse_node
 from gpufleet.kube.operated import load_operated_kinds, operated_states
 from gpufleet.kube.parse import (
@@ -29,7 +31,7 @@ from gpufleet.kube.parse import (
 from gpufleet.kube.system_pods import parse_system_pods
 
 WATCHED_KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
-OPTIONAL = ("prometheuses", "cluster_policies", "alertmanagers", "api_services")
+OPTIONAL = ("prometheuses", "cluster_policies", "alertmanagers", "api_services", "own_releases")
 Answers = Mapping[str, Any]
 
 
@@ -45,6 +47,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         parse_workload(kind, item) for kind in WATCHED_KINDS for item in found["workloads"][kind]
     ]
     lone = [parse_lone_pod(item) for item in found["pods"]]
+    releases, workloads = with_keepers(releases, [*made, *(pod for pod in lone if pod)])
     return ClusterFacts(
         context=context,
         server=parse_version(found["version"]),
@@ -52,8 +55,9 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         nodes=tuple(map(parse_node, found["nodes"])),
         crds=parse_crds(found["crds"], found["resources"]),
         releases=releases,
+        own_releases=installed_releases(found["own_releases"]),
         unreadable=unreadable,
-        workloads=(*made, *(pod for pod in lone if pod)),
+        workloads=workloads,
         namespaces={
             item["metadata"]["name"]: parse_namespace(item) for item in found["namespaces"]
         },

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from gpufleet.kube.keepers import Keeper
 from gpufleet.kube.node_answers import ClusterNode as ClusterNode
 from gpufleet.kube.node_answers import Placement as Placement
 from gpufleet.kube.node_answers import Taint as Taint
@@ -91,6 +92,7 @@ class HelmRelease:
     workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
     operated: tuple[ObjectRef, ...] = ()  # of its manifest, for an operator
     claims: tuple[ObjectRef, ...] = ()  # PersistentVolumeClaims that Helm would delete with it
+    keeper: Keeper | None = None  # Flux or Argo CD, which would undo a change of the release
 
     @property
     def ref(self) -> ReleaseRef:
@@ -144,6 +146,7 @@ class Workload:
     labels: Mapping[str, str] = field(default_factory=dict)
     host_paths: tuple[str, ...] = ()  # paths of the node that its pods mount
     ports: tuple[int, ...] = ()  # of its containers, on the node or not
+    keeper: Keeper | None = None
 
     @property
     def uses_node(self) -> bool:
@@ -235,6 +238,7 @@ class ClusterFacts:
     nodes: tuple[ClusterNode, ...] = ()
     crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
     releases: tuple[HelmRelease, ...] = ()  # only the requested ones
+    own_releases: tuple[ReleaseRef, ...] = ()  # all with gpufleet's label, if it may list Secrets
     unreadable: Mapping[ReleaseRef, str] = field(default_factory=dict)  # release -> reason
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)  # by name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker
+from gpufleet.core.findings import blocker, warning
 
 KUBECONFIG_INVALID = blocker(
     "GF861",
@@ -93,6 +93,13 @@ OBJECT_OF_OTHERS = blocker(
     "that name, and did not change this one.",
     "Find out who uses it: kubectl -n {namespace} get {kind} {name} -o yaml. Rename or delete it, "
     "then run again.",
+)
+OBJECT_KEPT = warning(
+    "GF901",
+    "Object applied by Flux or Argo CD differs",
+    "{keeper} applies {name} ({kind} of namespace {namespace}), which differs from the "
+    "inventory; gpufleet does not change it.",
+    "Render again (`gpufleet render`), commit the files, and wait until they are applied.",
 )
 WRITE_REFUSED = blocker(
     "GF880",

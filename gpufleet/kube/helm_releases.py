@@ -27,6 +27,8 @@ from gpufleet.kube.operated import load_operated_kinds
 from gpufleet.kube.parse import Answer, object_ref
 
 RELEASE_TYPE = "helm.sh/release.v1"
+OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; value: the machine that ran helm
+ADOPTED_LABEL = "gpufleet-adopted"  # on the same Secrets, if gpufleet adopted the release
 MAX_RELEASE_BYTES = 32 * 2**20  # of an unpacked release: a Secret of 1 MiB may unpack to 1 GiB
 _SECRET = re.compile(r"sh\.helm\.release\.v1\.([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.v([1-9]\d{0,8})")
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
@@ -80,6 +82,14 @@ def release_histories(metadata: Iterable[Answer]) -> dict[ReleaseRef, tuple[Revi
         ref: tuple(sorted(revisions, key=lambda revision: revision.number))
         for ref, revisions in found.items()
     }
+
+
+def installed_releases(metadata: Iterable[Answer]) -> tuple[ReleaseRef, ...]:
+    """The releases with a revision that helm did not uninstall, in order."""
+    histories = release_histories(metadata)
+    return tuple(
+        sorted(ref for ref, found in histories.items() if found[-1].status != "uninstalled")
+    )
 
 
 def decode_release(secret: Answer) -> HelmRelease:

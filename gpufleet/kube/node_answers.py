@@ -69,7 +69,7 @@ class Placement:
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[Mapping[str, Any], ...] = ()
-    tolerations: tuple[Mapping[str, str], ...] = ()
+    tolerations: tuple[Mapping[str, Any], ...] = ()
     host_network: bool = False
 
 

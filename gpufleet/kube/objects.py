@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpufleet.core.masks import flat_lines
+from gpufleet.kube.keepers import Keeper, keeper_of
 
+POD_SECURITY_PREFIX = "pod-security.kubernetes.io/"
 MAX_SHOWN_FIELDS = 5  # of a changed object
 NOT_LISTED = ("apiVersion", "kind")  # the API leaves them out of the items of a list
 FIELD_MANAGER = "gpufleet"  # field manager of applied fields
@@ -65,6 +67,12 @@ class ObjectChange:
         return f"{self.action} {self.name}" + (f": {', '.join(shown)}" if shown else "")
 
 
+def namespace_body(name: str) -> dict[str, Any]:
+    """A namespace of gpufleet's. Its pods may use ports, network and device nodes of their node."""
+    labels = {f"{POD_SECURITY_PREFIX}enforce": "privileged", **MANAGED_BY_LABELS}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
 def object_changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:
     """The writes that converge the live objects. `live`: the objects that match the selector."""
     there = {str(body["metadata"]["name"]): body for body in live}
@@ -76,6 +84,16 @@ def object_changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChang
             found.append(ObjectChange("change", name, body, _changed_fields(there[name], body)))
     gone = sorted(set(there) - set(wanted.labelled()))
     return (*found, *(ObjectChange("delete", name, {}) for name in gone))
+
+
+def split_kept(
+    changes: Iterable[ObjectChange], live: Iterable[Body]
+) -> tuple[list[ObjectChange], dict[str, Keeper]]:
+    """The changes to make; and the name of each other object that differs, with what applies it."""
+    kept = {str(body["metadata"]["name"]): keeper_of(body) for body in live}
+    changes = list(changes)
+    left = {change.name: keeper for change in changes if (keeper := kept.get(change.name))}
+    return [change for change in changes if change.name not in left], left
 
 
 def _changed_fields(live: Body, wanted: Body) -> tuple[str, ...]:

@@ -20,12 +20,13 @@ from gpufleet.kube.facts import (
     Workload,
     WorkloadKind,
 )
+from gpufleet.kube.keepers import keeper_of
+from gpufleet.kube.objects import POD_SECURITY_PREFIX
 
 Answer = Mapping[str, Any]
 
 RELEASE_NAME = "meta.helm.sh/release-name"  # annotations that Helm sets on its objects
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
-POD_SECURITY_PREFIX = "pod-security.kubernetes.io/"
 _CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
 
 
@@ -126,6 +127,7 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         release=release_of(answer),
         owner=ObjectRef(owner["kind"], "", owner["name"]) if owner else None,
         labels=answer["metadata"].get("labels") or {},
+        keeper=keeper_of(answer),
         **_of_pod(spec["template"]["spec"]),
     )
 

@@ -46,8 +46,9 @@ NAMESPACE_NOT_READ = warning(
     "Prometheus does not read a namespace",
     "Prometheus {prometheus} does not read the {kind} of namespace {namespace}: its {key} is "
     "{selector}.",
-    "Label the namespace as it selects (kubectl label namespace {namespace} KEY=VALUE), or set "
-    "{key} of that Prometheus to {{}}, which selects all.",
+    "Set monitoring_namespace to the namespace of that Prometheus, or {key} of the Prometheus to "
+    "{{}}, which selects all. If it has a selector, label the namespace as it selects (kubectl "
+    "label namespace {namespace} KEY=VALUE).",
 )
 
 METRICS_API_TAKEN = warning(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from gpufleet.core.distributions import Distribution, Systemd
 from gpufleet.core.entries import Entry, PackageManager, Sourced
+
+Fingerprint = Annotated[str, Field(pattern="^[0-9A-F]{40}$")]
 
 
 class Key(Sourced):
     """A repository's signing key. `fingerprints` is empty if they are unknown."""
 
     file: str
-    fingerprints: tuple[str, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
     sha256: str = ""
 
 

@@ -97,9 +97,9 @@ VERSION_NOT_THERE = blocker(
     "GF313",
     "Version not in the repository",
     "The host's repositories have no {package} for the {what}; available: {available}.",
-    "Check that the mirror is complete. Otherwise request an available version; a driver that is "
-    "installed also needs --allow-driver-change, a toolkit --allow-toolkit-change. Use another "
-    "driver branch only if it supports your GPUs and applications.",
+    "Check that the mirror is complete. Otherwise request an available version: in the inventory, "
+    "or with --to of `gpufleet upgrade`, which changes what is installed. Use another driver "
+    "branch only if it supports your GPUs and applications.",
 )
 
 UNEXPECTED_REMOVAL = blocker(

@@ -29,7 +29,7 @@ from gpufleet.core.progress import (
     step_line,
     terminal_lines,
 )
-from gpufleet.run.invocation import Invocation
+from gpufleet.run.invocation import Invocation, read_invocation
 from gpufleet.run.last_line import LastLine
 
 LOGS = 20  # maximum number of logs to read at a time
@@ -43,6 +43,7 @@ STAGES: dict[StateStage, Stage] = {
 PER_HOST = frozenset({"connect", "load_file", "run_host_op", "_run_host_op", "print_rows"})
 # functions that print the output and the findings of a failed step, which the table repeats
 REPEATED = frozenset({"print_host_combined_output", "_fail"})
+HOST_LOG = "log"  # the method of a host with which deploys print
 COUNTS_COMMANDS = re.compile(r"executed \d+ commands")  # pyinfra's words after a failed step
 LAST_WORDS = re.compile(r"No hosts remaining!|Over .*% of hosts failed \(.*%\)")  # of a run
 ENDED_EARLY = "{why}. The run ends here: see the table below for the reason."
@@ -195,7 +196,7 @@ class Quiet(logging.Filter):
             return bool(self._state.current_stage != StateStage.Disconnect)
         if record.funcName in PER_HOST:
             return False
-        return self._names or record.funcName == "log"
+        return self._names or record.funcName == HOST_LOG
 
     def _is_repeated(self, record: logging.LogRecord) -> bool:
         """True for the output of a failed step with --quiet. That of a fact is in no table."""
@@ -215,12 +216,28 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not ended or "%" in ended.group()
 
 
-def start_quietly() -> None:
-    """Start pyinfra's command without the lines that it prints before it reads config.py."""
+def start_pyinfra() -> None:
+    """Start pyinfra's command for a gpufleet command: the output of deploys, warnings and errors
+    are printed. pyinfra's own lines are printed for --verbose, and for --dry without --yes, which
+    lists operations."""
     from pyinfra_cli.main import main  # gevent replaces parts of the standard library
 
-    pyinfra.logger.addFilter(lambda line: line.levelno != logging.INFO or not _of_pyinfra(line))
+    pyinfra.is_cli = True  # as main() does, after the command line was read here
+    asked = read_invocation()
+    if not asked.detail and (asked.yes or not asked.dry):
+        pyinfra.logger.addFilter(_is_for_users_of_gpufleet)
     main()  # type: ignore[no-untyped-call]
+
+
+def _is_for_users_of_gpufleet(record: logging.LogRecord) -> bool:
+    """False for progress and for why a host is unreachable, which gpufleet prints itself, and for
+    the absence of a known_hosts file, which is no problem by itself."""
+    if not _of_pyinfra(record):
+        return True
+    if record.levelno == logging.INFO:
+        return record.funcName == HOST_LOG and not is_quiet()
+    absent = any(isinstance(value, FileNotFoundError) for value in record.args or ())
+    return record.funcName != "connect" and not absent
 
 
 def _of_pyinfra(record: logging.LogRecord) -> bool:

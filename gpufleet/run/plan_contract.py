@@ -10,6 +10,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.run import findings
 
 Hosts = Mapping[str, Mapping[str, Any]]  # by name, as in the report of a preview
+MAX_SHOWN_STEPS = 3  # of a plan that differs
 OF_PLAN = ("steps", "versions", "releases", "digests")
 OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # the rest depends on current work
 
@@ -41,7 +42,8 @@ def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> st
     other = other or {}
     steps = [one_line(step) for step in this["steps"] if step not in other.get("steps", ())]
     if steps:
-        return "; ".join(steps)
+        more = len(steps) - MAX_SHOWN_STEPS
+        return "; ".join(steps[:MAX_SHOWN_STEPS]) + (f"; and {more} more" if more > 0 else "")
     if this["status"] != other.get("status"):
         return str(this["status"])
     differing = [name for name in this if name != "steps" and this[name] != other.get(name)]

@@ -15,6 +15,7 @@ from gpufleet.core.findings import Severity
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import count_noun, group_by_thing, name_hosts, same_findings
 from gpufleet.core.node_roles import NODE_ROLES
+from gpufleet.core.own_entries import own_entries
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.run.impact import impact_lines
 from gpufleet.run.report import HostReport
@@ -51,6 +52,8 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
         for error in host.errors:
             word = host.status if host.status == "not reached" else "failed"
             _say(console, word, "bold red", host.name, error)
+    for finding in own_entries() if dry and not is_quiet() else ():
+        print_finding(console, finding)
     console.print(_summary(nodes, clusters, dry=dry), highlight=False, markup=False)
 
 
@@ -76,7 +79,8 @@ def _show_steps(console: Console, word: str, hosts: list[HostReport]) -> None:
                 order.insert(place, step)
             place = order.index(step) + 1
     for step in order:
-        _say(console, word, "green", name_hosts(names[step]), step)
+        text = step.splitlines()[0] if is_quiet() else step  # without the diff of a release
+        _say(console, word, "green", name_hosts(names[step]), text)
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
 
 from gpufleet.core.entries import Entry, Sourced, Style
 from gpufleet.packages.catalog import Key, PackageCatalog, RepositoryLayout
+
+ToolkitNumber = Annotated[str, Field(pattern=r"^\d{1,4}(\.\d{1,4}){2}$")]
 
 
 class NamedPackages(Sourced):
@@ -18,7 +22,7 @@ class NamedPackages(Sourced):
 class ToolkitVersion(Sourced):
     """A version of the container toolkit."""
 
-    version: str
+    version: ToolkitNumber
 
 
 class Advisory(Sourced):
@@ -52,8 +56,8 @@ class Toolkit(Entry):
     """toolkit.yaml"""
 
     as_of: date
-    newest: str
-    oldest: str
+    newest: ToolkitNumber
+    oldest: ToolkitNumber
     packages: NamedPackages
     packages_removed: NamedPackages
     architectures: dict[str, dict[Style, str]]  # `uname -m` -> name in the repository
@@ -61,6 +65,12 @@ class Toolkit(Entry):
     versions: tuple[ToolkitVersion, ...]
     security: tuple[Advisory, ...]
     cdi: Cdi
+
+    @model_validator(mode="after")
+    def _require_newest(self) -> Toolkit:
+        if all(each.version != self.newest for each in self.versions):
+            raise ValueError(f"has the newest version {self.newest}, which versions does not have")
+        return self
 
 
 class ConfigTemplate(Entry):

@@ -32,6 +32,9 @@ RELEASE_STUCK = (
     "Repair a stuck host with `gpufleet apply INVENTORY --limit HOST`, then return it with "
     "`gpufleet upgrade release INVENTORY --limit HOST`."
 )
+PREPARES = (
+    "each host asks its repositories before its drain; without the target, it is left as it is"
+)
 NO_NODES: Mapping[str, str] = {}
 CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
 REASONS = {
@@ -70,6 +73,8 @@ def upgrade_plan_text(
         word = canaries if first else f"wave of {len(hosts)}"
         lines.append(f"{number}. {word}: {list_names(hosts, MAX_SHOWN_HOSTS)}")
     lines.append(_limits(plan))
+    asks = plan.kind == "upgrade" and plan.subject != "reboot" and not plan.resumed
+    lines += [PREPARES] if asks else []
     busy = [(name, found) for name, found in work.items() if found and name in plan.hosts]
     lines += [f"waits for GPU work on {name}: {list_names(list(found), 3)}" for name, found in busy]
     for name, pods in (leaving or {}).items():

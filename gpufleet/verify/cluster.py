@@ -190,6 +190,13 @@ class CheckedCluster(Subject):
         ]
 
     @cached_property
+    def workloads(self) -> list[Any]:
+        """DaemonSets and Deployments of all namespaces."""
+        apps = client.AppsV1Api(self.api)
+        daemons = self.listed(apps.list_daemon_set_for_all_namespaces)
+        return [*daemons, *self.listed(apps.list_deployment_for_all_namespaces)]
+
+    @cached_property
     def pods(self) -> list[Any]:
         return self.pods_now()
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gpufleet.verify.cluster import PROMETHEUS_RESOURCE, Answers, CheckedCluster
-from gpufleet.verify.releases import deployed_release
+from gpufleet.verify.releases import by_argocd, deployed_release
 
 # A ServiceMonitor becomes a target minutes after its pod starts: the operator writes the
 # configuration, the kubelet updates the mounted Secret, the reloader sees it.
@@ -69,12 +69,15 @@ def installed_objects(cluster: CheckedCluster) -> dict[str, list[Answers]]:
         return {}
     found: dict[str, list[Answers]] = {}
     for part, kind in PARTS.items():
-        found[part] = [
-            one
-            for one in cluster.custom(kind)
-            if (one["metadata"].get("annotations") or {}).get(RELEASE) == STACK
-        ]
+        found[part] = [one for one in cluster.custom(kind) if _is_part(one["metadata"])]
     return found
+
+
+def _is_part(metadata: Mapping[str, Any]) -> bool:
+    annotations = metadata.get("annotations") or {}
+    return annotations.get(RELEASE) == STACK or by_argocd(
+        annotations, metadata.get("labels"), STACK
+    )
 
 
 def monitoring_problems(found: Mapping[str, list[Answers]], data: Mapping[str, Any]) -> list[str]:

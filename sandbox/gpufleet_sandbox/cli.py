@@ -142,12 +142,13 @@ def reboot(box: Sandbox, host: str) -> None:
 
 
 @sandbox.command()
-@click.argument("host")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @_on_sandbox
-def reset(box: Sandbox, host: str) -> None:
-    """Reset a host to the bare image, with the same address and keys."""
-    box.host(host).reset()
-    click.echo(f"reset {host}")
+def reset(box: Sandbox, hosts: tuple[str, ...]) -> None:
+    """Reset hosts to the bare image, with the same addresses and keys."""
+    for host in [box.host(name) for name in hosts]:
+        host.reset()
+        click.echo(f"reset {host.name}")
 
 
 @sandbox.command()

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.operations.cluster import controller_id
-from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import HelmRelease
+from gpufleet.kube.helm_releases import OWNER_LABEL
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import LEASES, NAME

@@ -10,7 +10,8 @@ import pytest
 
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_values import values_mark
-from gpufleet.helm.release import OWNER_LABEL, VALUES_LABEL, Readiness
+from gpufleet.helm.release import VALUES_LABEL, Readiness
+from gpufleet.kube.helm_releases import OWNER_LABEL
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 from tests.selection import some

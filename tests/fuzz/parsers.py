@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from gpufleet.core.openpgp import OpenPgpError, parse_certificate
+from gpufleet.core.own_catalog import OwnFileRefused
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections import FactsError
 from gpufleet.facts.sections.answers import parse_answers
@@ -29,7 +30,7 @@ from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.upgrade.operations.alert_gate import firing_alerts
 from gpufleet.verify import parse as verify
-from tests.fuzz import files
+from tests.fuzz import catalog, files
 from tests.fuzz.files import text_of
 from tests.fuzz.inputs import damaged, odd_tree
 
@@ -270,5 +271,7 @@ PARSERS: Sequence[Parser] = (
     Parser("logins", files.parse_logins, of_texts(*files.LOGINS), (LoginFileError,)),
     Parser("apt-sources", files.parse_apt_sources, of_texts(*files.APT_SOURCES)),
     Parser("apt-trial", files.parse_apt_trial, of_texts(*files.APT_TRIAL)),
+    Parser("catalog-sources", catalog.parse_catalog_source, of_texts(*catalog.SOURCES)),
+    Parser("own-catalog", catalog.parse_own_branches, of_texts(*catalog.OWN), (OwnFileRefused,)),
     Parser("yum-files", files.parse_yum_file, of_texts(files.YUM_FILE)),
 )

@@ -13,8 +13,8 @@ from gpufleet.core.merge import merge_mappings
 from gpufleet.core.process import ProgramResult
 from gpufleet.helm.builder import EXPORTER, PLUGIN, STACK
 from gpufleet.helm.operations.program import HelmProgram
-from gpufleet.helm.release import OWNER_LABEL, HelmVersion, Release
-from gpufleet.kube.helm_releases import RELEASE_TYPE
+from gpufleet.helm.release import HelmVersion, Release
+from gpufleet.kube.helm_releases import OWNER_LABEL, RELEASE_TYPE
 from gpufleet.kube.objects import MANAGED_BY_LABELS
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE

@@ -28,6 +28,8 @@ CALLED_BY_OTHERS = {
     "operation_end",
     "ssh_paramiko_connect_kwargs",  # pyinfra, of an inventory
     "_refresh_oidc",  # kubernetes, of a loader
+    "ignore_aliases",  # PyYAML, of a dumper
+    "redirect_request",  # urllib, of an opener
     "on_broken_pipe",  # rich, of a console
     "on_config",  # mkdocs, of hooks
     "on_files",

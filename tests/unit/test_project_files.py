@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import yaml
+
+from gpufleet.cli import catalog_check, main
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = {
@@ -50,6 +54,20 @@ def test_workflows_run_targets_that_exist() -> None:
                 ran += [target.split()[0]] if found else []
     assert {"setup", "lint", "test", "release-check", "docs-site"} <= set(ran)
     assert [target for target in ran if f"\n{target}: " not in targets] == []
+
+
+def test_the_catalog_is_checked_each_week() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/catalog.yml").read_text())
+    assert "schedule" in workflow[True]  # YAML 1.1 reads `on` as a boolean
+    steps = workflow["jobs"]["check"]["steps"]
+    (line,) = (step["run"] for step in steps if "catalog check" in step.get("run", ""))
+    words = shlex.split(line.partition("gpufleet ")[2].partition(" >")[0])
+    context = click.Context(main)
+    assert main.resolve_command(context, words)[0] == "catalog"
+    check = catalog_check.check.make_context("check", words[2:])
+    assert check.params["patch"] == "build/catalog.patch"
+    assert steps[-1]["if"] == "always()"
+    assert workflow["permissions"] == {"contents": "read"}
 
 
 def release_check(folder: Path, tag: str) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,7 @@ from pyinfra.api import FunctionCommand, Host, State
 from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.model import our_releases
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
+from gpufleet.helm.chart_values import shorten_diff
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import PlannedRelease, RunCluster, open_cluster
 from gpufleet.helm.release import Release, ReleasePlan
@@ -49,7 +50,8 @@ class ClusterRun:
             version = planned.release.version
             lines = [f"{name}: {planned.action} ({planned.reason}), chart {version}"]
             lines += [f"{step.action} CRD {step.name}" for step in planned.crds]
-            self.report.steps.append("\n  ".join([*lines, *planned.diff]))
+            lines += planned.diff if state.config.DIFF else shorten_diff(planned.diff)
+            self.report.steps.append("\n  ".join(lines))
         kept = planned.action in ("no-op", "wait", "blocked") and before
         self.report.releases[name] = {
             "before": before.chart_version if before else None,

@@ -26,14 +26,14 @@ from gpufleet.gpu_stack.removal import (
     ref_of,
 )
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.facts import HelmRelease, ObjectRef
-from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
+from gpufleet.kube.helm_releases import revision_of
+from gpufleet.kube.keepers import keeper_of
 from gpufleet.kube.objects import MANAGED_BY_LABELS, is_our_object
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
-from gpufleet.kube.operations.gather import ApiRequest, ask_all
+from gpufleet.kube.operations.gather import OWN_RELEASES, ApiRequest, ask_all
 from gpufleet.kube.operations.objects import write_object
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import release_of
@@ -100,13 +100,14 @@ def gather_remains(run: ClusterRun) -> Remains:
         kind: ApiRequest(path, accept=METADATA_ONLY, query=LABELLED, optional=True)
         for kind, path in paths.items()
     }
-    ours = {"labelSelector": f"owner=helm,{OWNER_LABEL}", "fieldSelector": f"type={RELEASE_TYPE}"}
-    asks["releases"] = ApiRequest("/api/v1/secrets", accept=METADATA_ONLY, query=ours)
+    asks["releases"] = OWN_RELEASES
     asks["claims"] = ApiRequest("/api/v1/persistentvolumeclaims", accept=METADATA_ONLY)
     asks["nodes"] = ApiRequest("/api/v1/nodes", accept=METADATA_ONLY)
     asks["pods"] = ApiRequest("/api/v1/pods")
     found = ask_all(api, asks)
-    labelled = {kind: [ref_of(item, kind) for item in found[kind]] for kind in paths}
+    labelled = {  # Flux and Argo CD would create theirs again
+        kind: [ref_of(item, kind) for item in found[kind] if not keeper_of(item)] for kind in paths
+    }
     shared = [ref for kind in SHARED_KINDS for ref in labelled.pop(kind)]
     known = our_releases(run.settings)
     revisions = [revision_of(item) for item in found["releases"]]

@@ -13,7 +13,7 @@ from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.core.inventory import CLUSTERS, NODES_GROUP, cluster_named_twice
 from gpufleet.core.secrets import register_secret
-from gpufleet.gpu_stack.model import NODE_MARK, StackPlan
+from gpufleet.gpu_stack.model import NODE_MARK, StackPlan, node_names, runtime_class
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
@@ -88,12 +88,11 @@ def is_named_twice() -> bool:
 
 
 def _node_names() -> list[str]:
-    """Names of the inventory's GPU nodes, each also without its domain."""
     try:
         hosts = state.inventory.get_group(NODES_GROUP)
     except NoGroupError:
         return []
-    return [name for found in hosts for name in {found.name, found.name.split(".")[0]}]
+    return node_names(found.name for found in hosts)
 
 
 @host_operation
@@ -134,12 +133,7 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     if api.find(f"{classes}/{name}"):
         host.noop(f"RuntimeClass {name} exists")
         return
-    body = {
-        "apiVersion": group,
-        "kind": "RuntimeClass",
-        "metadata": {"name": name, "labels": MANAGED_BY_LABELS},
-        "handler": name,
-    }
+    body = runtime_class(name, group)
     yield write_object(f"create RuntimeClass {name}", partial(api.create, classes, body))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, warning
+from gpufleet.core.findings import blocker, info, warning
 
 NAME_TAKEN = blocker(
     "GF830",
@@ -18,6 +18,29 @@ NOT_OURS = blocker(
     "To use it as it is, set {left_by}. To let gpufleet manage it, copy the values to keep into "
     "the inventory, remove it from Flux or any other tool that would change it back, and set "
     "cluster_adopt_releases = True.",
+)
+RELEASE_ELSEWHERE = blocker(
+    "GF813",
+    "Release is in another namespace",
+    "gpufleet installed release {release}; the inventory now wants it in namespace {wanted}. helm "
+    "cannot move a release, and two would do the same work.",
+    "Set {key} = {namespace!r}, or remove the release first: `helm uninstall {name} -n "
+    "{namespace}`. Volumes stay in namespace {namespace}.",
+)
+RELEASE_KEPT = info(
+    "GF825",
+    "Release applied by Flux or Argo CD",
+    "{keeper} applies release {release}; gpufleet does not change it.",
+    "No action required. To change the release, change the files that {keeper} reads: `gpufleet "
+    "render INVENTORY --output DIR`.",
+)
+RELEASE_BEHIND = warning(
+    "GF826",
+    "Release of Flux or Argo CD differs",
+    "{keeper} applies release {release}, which differs from the inventory ({differences}); "
+    "gpufleet does not change it.",
+    "If {keeper} reads files of `gpufleet render`: render again, commit them, and wait until they "
+    "are applied. Otherwise set {left_by}, which leaves the release to its owner.",
 )
 VALUES_EDITED = warning(
     "GF868",

@@ -17,8 +17,9 @@ from gpufleet.core.private_file import write_private
 from gpufleet.core.process import GRACE, Process, ProgramResult, Tick
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.operations.program import HelmProgram
-from gpufleet.helm.release import ADOPTED_LABEL, OWNER_LABEL, VALUES_LABEL, HelmStrategy, Release
+from gpufleet.helm.release import VALUES_LABEL, HelmStrategy, Release
 from gpufleet.kube.facts import ReleaseRef
+from gpufleet.kube.helm_releases import ADOPTED_LABEL, OWNER_LABEL
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.lease import Lease
 from gpufleet.kube.private_folder import private_folder

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpufleet.kube import findings
 from gpufleet.kube.answers import WATCHED_KINDS, Answers, cluster_facts
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
-from gpufleet.kube.helm_releases import RELEASE_TYPE, newest_revisions
+from gpufleet.kube.helm_releases import ADOPTED_LABEL, OWNER_LABEL, RELEASE_TYPE, newest_revisions
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
 from gpufleet.kube.operations.refused import ApiError, refusal_findings
@@ -36,7 +36,17 @@ class ApiRequest:
     dispensable: bool = False
 
 
+OWN_RELEASES = ApiRequest(
+    "/api/v1/secrets",
+    accept=METADATA_ONLY,
+    query={"labelSelector": f"owner=helm,{OWNER_LABEL}", "fieldSelector": f"type={RELEASE_TYPE}"},
+)
 FIRST = {
+    "own_releases": replace(
+        OWN_RELEASES,
+        query={**OWN_RELEASES.query, "labelSelector": f"owner=helm,{OWNER_LABEL},!{ADOPTED_LABEL}"},
+        dispensable=True,
+    ),
     "nodes": ApiRequest("/api/v1/nodes"),
     "namespaces": ApiRequest("/api/v1/namespaces"),
     "services": ApiRequest("/api/v1/services"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import click
@@ -11,20 +11,22 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.visible import one_line
 from gpufleet.host.operation import Commands, host_operation
-from gpufleet.kube.findings import OBJECT_OF_OTHERS, WRITE_REFUSED
+from gpufleet.kube.findings import OBJECT_KEPT, OBJECT_OF_OTHERS, WRITE_REFUSED
+from gpufleet.kube.keepers import Keeper
 from gpufleet.kube.objects import (
-    MANAGED_BY_LABELS,
     Action,
     Body,
     ObjectChange,
     ObjectSet,
     is_our_object,
+    namespace_body,
     object_changes,
+    split_kept,
 )
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.kube.parse import POD_SECURITY_PREFIX
+from gpufleet.run.reporting import RunReport
 
 NEEDED: tuple[Action, ...] = ("create", "change")
 STALE_ACTIONS: tuple[Action, ...] = ("delete",)
@@ -70,8 +72,10 @@ def apply_objects(
         except ApiError as error:
             if not error.is_missing:  # the API does not serve the kind or group
                 raise
-    found = object_changes(wanted, live) if wanted else ()
-    found = tuple(change for change in found if change.action in actions)
+    found, kept = split_kept(object_changes(wanted, live) if wanted else (), live)
+    found = [change for change in found if change.action in actions]
+    if wanted:
+        _report_kept(wanted, kept)
     if not wanted or not found:
         host.noop("objects are up to date")
         return
@@ -91,6 +95,15 @@ def apply_objects(
         yield write_object(f"{change.action} {path}", call)
 
 
+def _report_kept(wanted: ObjectSet, kept: Mapping[str, Keeper]) -> None:
+    """Report the objects that differ and stay, because Flux or Argo CD applies them."""
+    part, kind = RunReport.of(state).host(host.name), wanted.path.rpartition("/")[2]
+    for name, keeper in kept.items():
+        found = OBJECT_KEPT(keeper=keeper, name=name, kind=kind, namespace=wanted.namespace)
+        if found not in part.findings:
+            part.findings.append(found)
+
+
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:
     """Server-side apply. Client-side apply would copy a dashboard into an annotation, which is too
     small for it."""
@@ -104,11 +117,9 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
 
 
 def ensure_namespace(api: ClusterApi, name: str) -> None:
-    """Create a namespace unless it exists. An existing one is not changed. Its pods may use ports,
-    network and device nodes of their node."""
-    labels = {f"{POD_SECURITY_PREFIX}enforce": "privileged", **MANAGED_BY_LABELS}
+    """Create a namespace unless it exists. An existing one is not changed."""
     try:
-        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        api.create("/api/v1/namespaces", namespace_body(name))
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise

@@ -124,7 +124,9 @@ class UpgradeRun:
                 known.pop(name, None)
         if phase is before.phase and state.out == before.out:
             return
-        word = phase.value if state.out or not before.out else f"{phase.value}, in service"
+        checks = phase is Phase.CHANGING and state.before == state.target  # nothing is installed
+        word = "checking" if checks and state.subject != "reboot" else phase.value
+        word += "" if state.out or not before.out else ", in service"
         reason = f": {state.why}" if why else ""
         self.say(f"{name}: {word}{reason}")
         self.report(running=True)

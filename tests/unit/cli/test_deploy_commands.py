@@ -15,7 +15,6 @@ from gpufleet.cli import deploy, main, preview
 from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
 from gpufleet.cli.init import DEPLOY_TEXT
 from gpufleet.core.paths import shipped_path
-from gpufleet.core.python import module_code
 from gpufleet.verify.inventory import Target
 
 NODE = Target("gpu-1", ("gpu_nodes",), {})
@@ -63,6 +62,8 @@ def test_files_of_the_working_directory_count_else_those_of_gpufleet(
     assert deploy_file("remove") == shipped_path("deploys") / "remove.py"
     words = pyinfra_arguments("inv.py", [Path("x.py")], ["a", "b"], ["--serial"])
     assert words == ["-y", "--limit", "a", "--limit", "b", "--serial", "inv.py", "x.py"]
+    words = pyinfra_arguments("inv.py", [Path("x.py")], [], ["--dry"], lists=True)
+    assert words == ["--dry", "inv.py", "x.py"], "pyinfra lists changes only without -y"
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Result, list[list[str]]]:
@@ -83,9 +84,7 @@ def test_the_command_becomes_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     done, (became,) = ended(monkeypatch, "remove", "inv.py", "--yes", "--", "--data", "a=secret")
     assert done.exit_code == 0, done.output
     assert became[:2] == [sys.executable, sys.executable]
-    assert became[became.index("-c") + 1].endswith(
-        f"{deploy.UNTIL_STARTED}{module_code('pyinfra')}"
-    )
+    assert became[became.index("-c") + 1].endswith(deploy.UNTIL_STARTED + deploy.START)
     words = ["-y", "--data", "a=secret", "inv.py", "deploys/remove.py"]
     assert [
         word

@@ -129,6 +129,7 @@ def test_how_busy_a_host_is_may_change(
     ("now", "said"),
     [
         (node(steps=["driver: 580.2"]), "the driver: 580.1; now: driver: 580.2. Nothing"),
+        (node(steps=list("abcde")), "now: a; b; c; and 2 more. Nothing"),
         (node(digests={"/etc/a": "bb"}), "the same steps with other digests"),
         (node(versions={}), "the same steps with other versions"),
         ({"status": "failed", "plan": {"steps": []}}, "now: failed"),

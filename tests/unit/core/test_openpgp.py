@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from gpufleet.core.openpgp import (
     UNKNOWN_KEY_ID,
     OpenPgpError,
-    _packets,
     dearmor_keys,
     keyring_fingerprints,
     parse_certificate,
     primary_fingerprints,
+    read_packets,
 )
 
 Gpg = Callable[..., bytes]
@@ -147,11 +147,11 @@ def certificate_with_subkey(gpg: Gpg, name: str, algorithm: str) -> bytes:
 def test_a_subkey_counts_only_with_its_primary_keys_signature(gpg: Gpg, algorithm: str) -> None:
     data = certificate_with_subkey(gpg, algorithm, algorithm)
     assert parse_certificate(data).binary == data
-    primary, user, of_user, (tag, subkey), of_subkey = packets = list(_packets(data))
+    primary, user, of_user, (tag, subkey), of_subkey = packets = list(read_packets(data))
     assert [tag for tag, _ in packets] == [6, 13, 2, 14, 2]
     changed = bytearray(of_subkey[1])
     changed[-1] ^= 1
-    rogue = next(body for _, body in _packets(gpg("--export", TWO)))
+    rogue = next(body for _, body in read_packets(gpg("--export", TWO)))
     for unbound in (
         [primary, user, of_user, (tag, subkey)],
         [primary, user, of_user, (tag, subkey), of_user],
@@ -170,7 +170,7 @@ def test_a_subkey_counts_only_with_its_primary_keys_signature(gpg: Gpg, algorith
 
 
 def test_another_certificates_subkey_does_not_pass_with_its_own_signature(gpg: Gpg) -> None:
-    rogue = list(_packets(certificate_with_subkey(gpg, "rogue", "rsa2048")))
+    rogue = list(read_packets(certificate_with_subkey(gpg, "rogue", "rsa2048")))
     moved = b"".join(packet(tag, body) for tag, body in rogue[3:])
     with pytest.raises(OpenPgpError, match="did not sign"):
         parse_certificate(gpg("--export", ONE) + moved)

@@ -49,6 +49,7 @@ FORMS: dict[str, tuple[Any, str]] = {
     "variable": ({"env": [{"name": "DB_PASSWORD", "value": "s3cret"}]}, "s3cret"),
     "argument": ({"extraArgs": ["--api-token=s3cret"]}, "s3cret"),
     "number": ({"token": 40715}, "40715"),
+    "key of no field": ({"credentials": {"name": "mine", "key": "k715-k715"}}, "k715-k715"),
     "below": ({"extraSecretData": {"a": {"b": "s3cret"}}}, "s3cret"),
     "bytes": ({"token": b"s3cret"}, "s3cret"),
 }  # fmt: skip
@@ -99,6 +100,12 @@ def test_an_error_that_quotes_the_data_hides_it(form: str) -> None:
         {"monitoring_grafana_existing_secret": "grafana-login"},
         {"passwordKey": "admin-password", "secretName": "tls-of-grafana"},
         {"env": [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "own", "key": "token"}}}]},
+        {
+            "basicAuth": {
+                "username": {"name": "rw", "key": "username"},
+                "password": {"name": "rw", "key": "password", "optional": False},
+            }
+        },
         {"tokenFile": "/var/run/token", "authorization": {"mode": "Webhook"}},
         {"driver_repo_url": "https://mirror.example.com/nvidia?x=abcdef", "bypass_mode": "plain"},
         {"token": "abcd", "ssh_password": True},

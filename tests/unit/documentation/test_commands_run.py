@@ -20,7 +20,7 @@ from gpufleet.cli.completion import SHELLS
 from gpufleet.core.findings import KNOWN_KINDS
 from scripts.finding_codes import codes
 
-QUERIES = re.compile(r"^gpufleet (catalog .*)$")
+QUERIES = re.compile(r"^gpufleet (catalog (?!check\b).*)$")  # `check` asks the internet
 
 
 def queries() -> list[tuple[str, int]]:
@@ -50,12 +50,12 @@ def test_the_inventory_of_a_json_file_has_its_hosts(tmp_path: Path) -> None:
     hosts = [{"name": "gpu-1", "address": "192.0.2.11", "groups": ["gpu_nodes"]}]
     (tmp_path / "hosts.json").write_text(json.dumps(hosts))
     text = (ROOT / "inventories/hosts_json.py").read_text()
-    script = text + "\nprint(gpu_nodes[0], control_plane[0])"
+    script = text + "\nprint(gpu_nodes[0], control_plane[0], gpu_nodes[1] is control_plane[1])"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env={"GPUFLEET_HOSTS": "hosts.json"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout == "[('gpu-1', {'ssh_hostname': '192.0.2.11'})] []\n"
+    assert done.stdout == "[('gpu-1', {'ssh_hostname': '192.0.2.11'})] [] False\n"
 
 
 def test_bash_completes_after_the_commands_of_the_page(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import (
     ClusterFacts,
     ClusterNode,
@@ -22,6 +21,7 @@ from gpufleet.kube.facts import (
     ServerVersion,
     Workload,
 )
+from gpufleet.kube.helm_releases import OWNER_LABEL
 from gpufleet.kube.objects import ObjectSet
 
 CATALOG = load_charts()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpufleet.gpu_stack.model import StackPlan
-from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import ClusterPolicy, HelmRelease, ObjectRef, ReleaseRef, ServerVersion
+from gpufleet.kube.helm_releases import OWNER_LABEL
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
     LABEL,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.release import ADOPTED_LABEL
-from gpufleet.kube.facts import HelmRelease
+from gpufleet.kube.facts import HelmRelease, ReleaseRef
+from gpufleet.kube.helm_releases import ADOPTED_LABEL
 from tests.unit.gpu_stack.gpu_clusters import FACTS, OURS, named, stack
 
 EXPORTER = named("dcgm-exporter", "monitoring", OURS)
@@ -44,3 +44,22 @@ def test_what_a_blocker_names_is_not_named_twice() -> None:
     plan = stack(replace(FACTS, releases=(plugin,)), cluster_stack="gpu-operator")
     assert [found.code for found in plan.findings if plugin.name in found.message + found.remedy]
     assert left(plugin, cluster_stack="gpu-operator") == []
+
+
+def test_a_release_in_a_namespace_that_the_inventory_left_blocks_a_second_one() -> None:
+    """monitoring_namespace was changed: helm cannot move a release."""
+    old = ReleaseRef("monitoring", "dcgm-exporter")
+    facts = replace(FACTS, own_releases=(old,))
+    assert "GF813" not in {found.code for found in stack(facts).findings}
+    (found,) = (
+        each for each in stack(facts, monitoring_namespace="mon").findings if each.code == "GF813"
+    )
+    assert "monitoring/dcgm-exporter" in found.message
+    assert "monitoring_namespace = 'monitoring'" in found.remedy
+    assert "`helm uninstall dcgm-exporter -n monitoring`" in found.remedy
+
+
+def test_a_second_release_of_gpufleet_is_named_if_the_cluster_has_both() -> None:
+    both = tuple(ReleaseRef(space, "dcgm-exporter") for space in ("mon", "monitoring"))
+    plan = stack(replace(FACTS, own_releases=both), monitoring_namespace="mon")
+    assert [each.code for each in plan.findings if "-n monitoring`" in each.remedy] == ["GF980"]

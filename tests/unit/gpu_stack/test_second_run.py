@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import HelmRelease
+from gpufleet.kube.helm_releases import OWNER_LABEL
 from gpufleet.kube.parse import placement_of
 from gpufleet.kube.scheduling import fitting_nodes
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, node, stack, values, work

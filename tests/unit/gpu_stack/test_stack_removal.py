@@ -10,8 +10,8 @@ import pytest
 from gpufleet.gpu_stack.removal import Owned, Remains, StackRemoval, plan_stack_removal
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
-from gpufleet.helm.release import ADOPTED_LABEL, OWNER_LABEL
 from gpufleet.kube.facts import ClusterFacts, Crd, HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.helm_releases import ADOPTED_LABEL, OWNER_LABEL
 from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
 
 OURS = {OWNER_LABEL: "1234"}

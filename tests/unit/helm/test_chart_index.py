@@ -42,7 +42,7 @@ generated: "2026-11-21T07:32:25.671697908Z"
 def test_the_versions_of_one_chart() -> None:
     digest = "8691f3074ac3e2bfe9dd897861ef9b72ce70730613455aff2adff746e7e29d90"
     assert parse_index(INDEX, "tiny") == (
-        IndexEntry("1.10.0", "tiny-1.10.0.tgz", digest),
+        IndexEntry("1.10.0", "tiny-1.10.0.tgz", digest, ">= 1.16.0-0"),
         IndexEntry("0.90", "https://elsewhere.example.com/tiny-0.90.tgz", ""),
     )
     assert parse_index(INDEX, "none") == ()

@@ -12,12 +12,12 @@ import yaml
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import (
-    ADOPTED_LABEL,
     ChartSource,
     HelmStrategy,
     HelmVersion,
     Release,
 )
+from gpufleet.kube.helm_releases import ADOPTED_LABEL
 from gpufleet.kube.kubeconfig import Kubeconfig, read_kubeconfig
 from gpufleet.kube.private_folder import private_folder
 

@@ -38,7 +38,7 @@ def test_every_namespace_allows_what_gpu_pods_need() -> None:
     _apply(other, "space", "/x", ObjectChange("create", "x", {}))  # type: ignore[arg-type]
     assert api.made == other.made
     labels = {ENFORCE: "privileged", **MANAGED_BY_LABELS}
-    assert api.made == [{"metadata": {"name": "space", "labels": labels}}]
+    assert [body["metadata"] for body in api.made] == [{"name": "space", "labels": labels}]
 
 
 def test_an_existing_namespace_is_no_error_and_a_rejection_is_one() -> None:

@@ -12,7 +12,6 @@ from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import (
     ApiService,
     ClusterFacts,
@@ -22,6 +21,7 @@ from gpufleet.kube.facts import (
     ReleaseRef,
     ServerVersion,
 )
+from gpufleet.kube.helm_releases import OWNER_LABEL
 from gpufleet.monitoring.adapter import ADAPTER
 from gpufleet.monitoring.autoscalers import (
     Scaling,

@@ -440,6 +440,7 @@ def test_a_stuck_host_is_released_in_the_version_that_it_has(version: str) -> No
     }
     fleet.carried_out(found)
     assert (phase(fleet), machine.version) == ("done", version)
+    assert ("h: checking" in fleet.said, fleet.said.count("h: changing")) == (True, 1), "the run's"
     with pytest.raises(Stopped, match="GF065"):  # there is nothing to roll back
         read_run_hosts([target("h")], fleet, WantedChange(), [], "rollback", name="back")
 

@@ -49,6 +49,7 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
         "1. canary: h",
         "2. wave of 1: i",
         "at most 1 out of service; soak 60 s (60 s in all); stops at 3 failed hosts, 2 in a row",
+        "each host asks its repositories before its drain; without the target, it is left as it is",
         "waits for GPU work on h: train 1, train 2",
         "waits for pods on i: ns/vllm: it has data in an emptyDir",
         "evicts from i what its controller may not replace: ns/head (RayCluster)",

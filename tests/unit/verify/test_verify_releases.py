@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,7 @@ WANTED = choose_charts(load_charts(), SERVER)[CHART].version
         ({}, Deployed(f"v{WANTED}", "deployed"), True),
         ({}, Deployed("999.0.0", "deployed"), True),
         ({}, Deployed("0.0.1", "deployed"), False),
+        ({"cluster_chart_versions": {CHART: WANTED}}, Deployed(f"{WANTED}+a1", "deployed"), True),
         ({}, Deployed(WANTED, "failed"), False),
         ({}, Deployed("", "deployed"), False),
         ({"cluster_chart_versions": {CHART: WANTED}}, Deployed("999.0.0", "deployed"), False),
@@ -66,8 +68,8 @@ def version(number: str, chart: str = CHART) -> Any:
     return {"chart": {"metadata": {"name": chart, "version": number}}}
 
 
-def found(*secrets: Any) -> Deployed | None:
-    """The release that the check finds in a cluster with these Secrets."""
+def found(*secrets: Any, workloads: Sequence[Any] = ()) -> Deployed | None:
+    """The release that the check finds in a cluster with these Secrets and workloads."""
     asked: list[Any] = []
 
     def ask(call: Any, space: str, **more: Any) -> Any:
@@ -75,7 +77,8 @@ def found(*secrets: Any) -> Deployed | None:
         return SimpleNamespace(items=list(secrets))
 
     core = SimpleNamespace(list_namespaced_secret=None)
-    cluster: Any = SimpleNamespace(ask=ask, core=core, data={"monitoring_namespace": "watch"})
+    data = {"monitoring_namespace": "watch"}
+    cluster: Any = SimpleNamespace(ask=ask, core=core, data=data, workloads=workloads)
     result = deployed_release(cluster, CHART)
     assert asked == [("watch", f"owner=helm,name={CHART}", "type=helm.sh/release.v1")]
     return result
@@ -87,6 +90,35 @@ def test_the_newest_revision_counts() -> None:
     assert found(*two) == Deployed("2.0.0", "of 10")
     assert found(*two, secret(11, version("9"), name="anything")) == Deployed("2.0.0", "of 10")
     assert found(*two, secret(11, version("3.0.0"), labels={})) is None, "another owner's"
+
+
+def applied(tool: str, name: str, space: str = "watch") -> Any:
+    """A workload of the release that a tool applies for its object of that name."""
+    labels = {"helm.sh/chart": f"{CHART}-4.5.6"}
+    labels |= {"flux": {"helm.toolkit.fluxcd.io/name": name},
+               "argocd-label": {"app.kubernetes.io/instance": name}}.get(tool, {})  # fmt: skip
+    tracked = {"argocd.argoproj.io/tracking-id": f"{name}:apps/DaemonSet:watch/x"}
+    annotations = tracked if tool == "argocd" else None
+    return SimpleNamespace(
+        metadata=SimpleNamespace(namespace=space, labels=labels, annotations=annotations)
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "version_of_tool"), [("flux", "1.0.0"), ("argocd", "4.5.6"), ("argocd-label", "4.5.6")]
+)
+def test_a_release_of_rendered_files_is_ours(tool: str, version_of_tool: str) -> None:
+    record = secret(1, version("1.0.0"), labels={"status": "deployed"})
+    ours = applied(tool, f"gpufleet-{CHART}")
+    assert found(record, workloads=[ours]) == Deployed(version_of_tool, "deployed")
+    for other in (applied(tool, CHART), applied(tool, f"gpufleet-{CHART}", "elsewhere")):
+        assert found(record, workloads=[other]) is None
+
+
+def test_argocd_keeps_no_record() -> None:
+    for name in (f"gpufleet-{CHART}", f"argocd_gpufleet-{CHART}.prod"):
+        assert found(workloads=[applied("argocd", name)]) == Deployed("4.5.6", "deployed")
+    assert found(workloads=[applied("flux", f"gpufleet-{CHART}")]) is None
 
 
 @pytest.mark.parametrize(

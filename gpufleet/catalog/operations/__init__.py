@@ -1,0 +1,1 @@
+"""Reads the sources of the catalog's facts."""

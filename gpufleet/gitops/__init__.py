@@ -1,0 +1,1 @@
+"""Files for a repository from which Flux or Argo CD installs the GPU stack of a cluster."""

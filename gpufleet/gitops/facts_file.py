@@ -1,0 +1,82 @@
+"""Facts of clusters as a file, so that a machine without access to them can render. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from gpufleet.core.secrets import MASK, is_secret_key
+from gpufleet.kube.facts import ClusterFacts, ObjectRef, ReleaseRef
+
+FACTS_SCHEMA = 1  # of the file
+REFS = ("unreadable", "operated")  # fields whose keys are no text
+
+
+class FactsFileError(ValueError):
+    """The file does not hold facts; the text says why."""
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[ClusterFacts]:
+    return TypeAdapter(ClusterFacts)
+
+
+def facts_text(clusters: Mapping[str, ClusterFacts]) -> str:
+    """The file's content. Values of releases and of Prometheus resources lose their secrets."""
+    found = {name: _plain(facts) for name, facts in sorted(clusters.items())}
+    whole = {"gpufleet_facts": FACTS_SCHEMA, "clusters": found}
+    return json.dumps(whole, indent=1) + "\n"
+
+
+def parse_facts(text: str) -> dict[str, ClusterFacts]:
+    """Name of each cluster -> its facts. Raises FactsFileError."""
+    try:
+        whole = json.loads(text)
+        if whole["gpufleet_facts"] != FACTS_SCHEMA:
+            raise FactsFileError("its schema is of another version of gpufleet")
+        return {str(name): _facts(data) for name, data in whole["clusters"].items()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        known = isinstance(error, FactsFileError)
+        raise FactsFileError(str(error) if known else "it holds no facts of clusters") from error
+
+
+def _plain(facts: ClusterFacts) -> dict[str, Any]:
+    bare = replace(
+        facts,
+        releases=tuple(replace(each, values=_masked(each.values)) for each in facts.releases),
+        prometheuses=tuple(replace(each, spec=_masked(each.spec)) for each in facts.prometheuses),
+        unreadable={},
+        operated={},
+    )
+    pairs = {
+        name: [[asdict(ref), text] for ref, text in sorted(getattr(facts, name).items())]
+        for name in REFS
+    }
+    return {**_adapter().dump_python(bare, mode="json"), "apis": sorted(facts.apis), **pairs}
+
+
+def _facts(data: Mapping[str, Any]) -> ClusterFacts:
+    plain = {key: value for key, value in data.items() if key not in REFS}
+    return replace(
+        _adapter().validate_python(plain),
+        unreadable={ReleaseRef(**ref): str(text) for ref, text in data["unreadable"]},
+        operated={ObjectRef(**ref): str(text) for ref, text in data["operated"]},
+    )
+
+
+def _masked(value: Any, *, secret: bool = False) -> Any:
+    """The value with *** in place of each text below a secret key."""
+    if isinstance(value, Mapping):
+        named = str(value.get("name", ""))  # entry of a container's `env`
+        return {
+            key: _masked(inner, secret=secret or is_secret_key(named if key == "value" else key))
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_masked(inner, secret=secret) for inner in value]
+    return MASK if secret and isinstance(value, str) else value

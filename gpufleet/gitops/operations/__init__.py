@@ -1,0 +1,1 @@
+"""Reads clusters, and writes the files of a repository."""

@@ -1,0 +1,64 @@
+"""The inventories that read other systems: the groups of an answer of each, as recorded.
+
+The answers have the shape of those of the programs, with names and numbers of our own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from source_fakes import ROOT, NetBox, error_of, load, names
+
+from gpufleet.node.settings import settings_problems
+from gpufleet.verify.inventory import load_targets
+
+EXPECTED = yaml.safe_load(Path(__file__).with_name("expected.yaml").read_text())
+
+
+@pytest.mark.parametrize("source", EXPECTED)
+def test_a_recorded_answer_becomes_groups(source: str, netbox: NetBox) -> None:
+    found = load(source)
+    assert {name: names(group) for name, group in found.items()} == EXPECTED[source]["groups"]
+    pairs = [pair for group in found.values() if isinstance(group, tuple) for pair in group[0]]
+    assert dict(pairs) == EXPECTED[source]["hosts"]
+
+
+def test_pyinfra_loads_it_with_settings_that_are_taken(netbox: NetBox) -> None:
+    targets = load_targets(str(ROOT / "inventories/netbox.py"))
+    hosts = EXPECTED["netbox"]["hosts"]
+    assert {target.name for target in targets} == set(hosts)
+    for target in targets:
+        assert settings_problems(target.groups, target.data) == []
+        assert hosts[target.name].items() <= target.data.items()
+
+
+def test_the_environment_says_how_hosts_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load("azure")["gpu_nodes"][1] == {}
+    monkeypatch.setenv("GPUFLEET_SSH_USER", "admin")
+    monkeypatch.setenv("GPUFLEET_SSH_KEY", "~/.ssh/fleet")
+    monkeypatch.setenv("GPUFLEET_KUBECONFIG", "lab.kubeconfig")
+    found = load("azure")
+    login = {"ssh_user": "admin", "_sudo": True, "ssh_key": "~/.ssh/fleet"}
+    assert (found["gpu_nodes"][1], found["control_plane"][1]) == (login, login)
+    assert found["gpu_nodes"][1] is not found["control_plane"][1]  # pyinfra adds group_data
+    assert found["gpu_cluster"] == (["@local"], {"cluster_kubeconfig": "lab.kubeconfig"})
+
+
+@pytest.mark.parametrize("profile", ["", "--help"])
+def test_maas_needs_a_profile(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAAS_PROFILE", profile)
+    assert "set MAAS_PROFILE" in error_of("maas")
+
+
+def test_a_command_prints_the_error_without_a_traceback(programs: Path) -> None:
+    (programs / "az").unlink()
+    words = [str(Path(sys.executable).with_name("gpufleet")), "status", "inventories/azure.py"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    expected = "GF701 Cannot load inventory inventories/azure.py: az vm list: cannot start az "
+    assert done.stderr.startswith(expected)
+    assert "Traceback" not in done.stderr
