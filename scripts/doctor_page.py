@@ -56,7 +56,7 @@ def doctor_checks_page() -> str:
         own = (each for each in all_checks() if each.id.startswith(f"{subject}."))
         lines += [_row(check, rooms) for check in own]
     about = load_checks().about_changes
-    lines += ["", ABOUT, ""]
+    lines += ["", "## Blockers that are infos", "", ABOUT, ""]
     lines += [f"- {_link(code, rooms)}: {text}" for code, text in about.items()]
     return "\n".join([*lines, "", *STEPS_HEAD, *_steps()]) + "\n"
 

@@ -70,6 +70,7 @@ def unread_verdict(name: str, findings: Iterable[Finding], kind: str, text: str)
 def judge_checks(
     checks: Iterable[DoctorCheck], readings: Readings, findings: Collection[Finding]
 ) -> list[CheckOutcome]:
+    """The outcomes of the checks that apply, by readings and findings."""
     known = {code for check in load_checks().checks for code in check.codes}
     return [each for check in checks for each in _results(check, readings, findings, known)]
 

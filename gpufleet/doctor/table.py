@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
+from gpufleet.core.names import count_noun
 from gpufleet.doctor.gpus import OF_A_GPU
 from gpufleet.doctor.hardware import EventCheck, HardwareCheck, HardwareRow, load_hardware
 from gpufleet.doctor.models import DoctorCheck, Verdict, load_checks
@@ -21,7 +22,7 @@ def all_checks() -> tuple[DoctorCheck, ...]:
 
 def choose_checks(only: Collection[str], skipped: Collection[str]) -> tuple[DoctorCheck, ...]:
     """The checks that count: those of `only`, or all, without those of `skipped`. A check of a GPU
-    counts together with the one that says if the GPU was read."""
+    counts together with READINGS, which says if the GPU was read."""
     guard = [READINGS] if any(name.startswith(OF_A_GPU) for name in only) else []
     wanted = {*only, *guard} or {check.id for check in all_checks()}
     return tuple(check for check in all_checks() if check.id in wanted and check.id not in skipped)
@@ -31,7 +32,7 @@ def _of_row(row: HardwareRow) -> DoctorCheck:
     reads, threshold, since = "", "", None
     if isinstance(row, EventCheck):
         reads = f"{'XID' if row.kind == 'xid' else 'SXid'} in the kernel log of this boot"
-        threshold = f"in the last {row.days} days" if row.days else ""
+        threshold = f"in the last {count_noun(row.days, 'day')}" if row.days else ""
     elif isinstance(row, HardwareCheck):
         reads, since, threshold = row.reads, row.since, _condition(row)
     return DoctorCheck(

@@ -11,7 +11,8 @@ from rich.text import Text
 from gpufleet.core.names import count_noun, name_hosts
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.doctor.export import next_steps, step_command
-from gpufleet.doctor.models import CheckOutcome, JudgedFleet, SubjectVerdict, Verdict, load_checks
+from gpufleet.doctor.models import CheckOutcome, JudgedFleet, SubjectVerdict, Verdict
+from gpufleet.doctor.table import all_checks
 from gpufleet.status.detail import Detail
 from gpufleet.status.detail_text import show_topics
 from gpufleet.status.text import show_findings, topic_table
@@ -125,8 +126,8 @@ def _common(causes: Sequence[CheckOutcome]) -> str:
     first = causes[0]
     if len({each.cause for each in causes}) == 1:
         return f"{first.check}: {each_line(first.cause)}"
-    fails = {check.id: check.fails for check in load_checks().checks}
-    return f"{first.check}: {fails.get(first.check, first.cause)}; the details differ by host"
+    fails = {check.id: check.fails for check in all_checks()}
+    return f"{first.check}: {fails[first.check].rstrip('.')}; the details differ by host"
 
 
 def _next_lines(

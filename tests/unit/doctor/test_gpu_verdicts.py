@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from gpufleet.doctor.models import SubjectVerdict, Verdict
 from gpufleet.doctor.table import all_checks
+from gpufleet.doctor.text import show_verdicts
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.model import NodeFacts
 from tests.unit.doctor.faults import FAULTS, lost, switched
@@ -163,6 +166,17 @@ def test_a_gpu_is_compared_with_gpus_of_other_hosts() -> None:
     *peers, found = judged(*hosts, odd).hosts
     assert {peer.verdict for peer in peers} == {Verdict.PASS}
     assert causes(found) == {"gpu.vbios"}
+
+
+def test_a_fleet_with_one_fault_in_two_words() -> None:
+    out = io.StringIO()
+    fleet = judged(seen("gpu-1", ill(79)), seen("gpu-2", ill(79, 79)), seen("gpu-3", machine()))
+    show_verdicts(Console(file=out, width=200), fleet)
+    lines = out.getvalue().splitlines()
+    assert lines[0].startswith("CRITICAL 2 hosts (gpu-[1-2]): gpu.xid_reboot: ")
+    assert lines[0].endswith("; the details differ by host")
+    assert lines[1] == "  Next: gpufleet doctor prod.py --limit gpu-1"
+    assert lines[2] == "PASS gpu-3"
 
 
 def test_checks_come_after_checks_that_exist_and_never_after_themselves() -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
+
+import pytest
+from fakehost import FakeHost
+
 from gpufleet.facts.health import RuntimeAnswer
+from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections.answers import parse_answers
 
 
@@ -34,3 +41,30 @@ def test_a_silent_runtime_has_an_empty_answer_and_one_that_was_not_asked_has_non
 def test_containerd_without_cri_answers() -> None:
     lines = ["asked containerd", "plugin - io.containerd.content.v1.content", "docker", "plugin x"]
     assert parse_answers(lines) == {"containerd": RuntimeAnswer(answered=True)}
+
+
+PLUGINS = """TYPE                            ID                       PLATFORMS      STATUS
+io.containerd.content.v1        content                  -              ok
+io.containerd.grpc.v1           cri                      linux/amd64    error
+"""
+
+
+def test_only_runtimes_that_run_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: tuple[str, ...]
+) -> None:
+    host = FakeHost(tmp_path / "root")
+    host.says("docker", "runc nvidia runc\n")
+    host.says("ctr", PLUGINS)
+    assert parse_node_facts(host.gather(shell, health=True)).answers == {}
+    host.file("/run/docker.pid", "1")
+    place = host.file("/run/containerd/none", "").parent
+    monkeypatch.chdir(place)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("containerd.sock")
+        assert parse_node_facts(host.gather(shell)).answers == {}, "not asked for"
+        answers = parse_node_facts(host.gather(shell, health=True)).answers
+    assert answers["docker"].runtimes == ("nvidia", "runc")
+    assert answers["containerd"].cri == {"io.containerd.grpc.v1.cri": "error"}
+    host.command("docker", "exit 1")
+    silent = parse_node_facts(host.gather(shell, health=True)).answers["docker"]
+    assert not silent.answered
