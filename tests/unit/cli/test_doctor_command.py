@@ -174,5 +174,5 @@ def test_a_node_of_kubernetes_is_drained_before_a_reboot(run: Run) -> None:
         document = json.loads(run([host], "--json").stdout)
         (cause,) = document["hosts"]["gpu-05"]["causes"]
         (reboot,) = [each["command"] for each in cause["steps"] if each["id"] == "reboot"]
-        assert reboot.endswith("ssh gpu-05 systemctl reboot")
+        assert reboot.endswith("ssh gpu-05 sudo systemctl reboot")
         assert reboot.startswith("kubectl drain gpu-05 ") == drained
