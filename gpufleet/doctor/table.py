@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
+from gpufleet.core.names import count_noun
 from gpufleet.doctor.gpus import OF_A_GPU
 from gpufleet.doctor.hardware import EventCheck, HardwareCheck, HardwareRow, load_hardware
 from gpufleet.doctor.models import DoctorCheck, Verdict, load_checks
@@ -31,7 +32,7 @@ def _of_row(row: HardwareRow) -> DoctorCheck:
     reads, threshold, since = "", "", None
     if isinstance(row, EventCheck):
         reads = f"{'XID' if row.kind == 'xid' else 'SXid'} in the kernel log of this boot"
-        threshold = f"in the last {row.days} days" if row.days else ""
+        threshold = f"in the last {count_noun(row.days, 'day')}" if row.days else ""
     elif isinstance(row, HardwareCheck):
         reads, since, threshold = row.reads, row.since, _condition(row)
     return DoctorCheck(
