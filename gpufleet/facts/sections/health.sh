@@ -37,7 +37,8 @@ buffer=$(timeout -k 5 10 dmesg | xids)
 journal=
 case ${buffer%%"$nl"*} in '' | *[0-9][0-9][0-9])
     have journalctl &&
-        journal=$(timeout -k 5 10 journalctl -k -b -q --no-pager -o short-monotonic </dev/null | xids)
+        journal=$(timeout -k 5 10 journalctl -k -b -q -n 100000 --no-pager -o short-monotonic \
+            </dev/null | xids)
     ;;
 esac
 say "${journal:-$buffer}"

@@ -123,7 +123,11 @@ def test_overlapping_secrets_are_hidden_whole() -> None:
     assert hide_secrets("an abcdefghijklmn, abcdefg.") == "an ***, ***."
 
 
-SECRETS = st.lists(st.text(min_size=5, max_size=12).filter(lambda text: text == text.strip()))
+SECRETS = st.lists(  # no line that frames a key, such as "-----"
+    st.text(min_size=5, max_size=12).filter(
+        lambda text: text == text.strip() and not text.startswith("-----")
+    )
+)
 
 
 @given(SECRETS, st.text(max_size=30))
