@@ -19,7 +19,7 @@ PUBLIC = re.compile(
     r"\((?:read|not read)\b[^)]*\b2026-\d\d(-\d\d)?\b"
 )
 PRIVATE = re.compile(  # not in a link: a test of links finds those
-    r"(?<!\()\b(?:nvidia|kubernetes|kubeadm|control-planes|field|peers|house)\.md|§"
+    r"(?<![(/])\b(?:nvidia|kubernetes|kubeadm|control-planes|field|peers|house)\.md|§"
 )
 
 
