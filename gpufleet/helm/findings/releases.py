@@ -39,7 +39,7 @@ RELEASE_BEHIND = warning(
     "Release of Flux or Argo CD differs",
     "{keeper} applies release {release}, which differs from the inventory ({differences}); "
     "gpufleet does not change it.",
-    "If {keeper} reads files of `gpufleet render`: render again, commit them, and wait until they "
+    "If its files are those of `gpufleet render`: render again, commit them, and wait until they "
     "are applied. Otherwise set {left_by}, which leaves the release to its owner.",
 )
 VALUES_EDITED = warning(
