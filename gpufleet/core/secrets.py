@@ -127,6 +127,24 @@ def register_secrets_of(data: Any) -> None:
             register_secret(secret)
 
 
+def without_secrets(value: Any, keys: tuple[str, ...] = ()) -> Any:
+    """The data with *** in place of what register_secrets_of would register."""
+    if isinstance(value, Mapping):
+        return {key: without_secrets(each, _way(value, key, keys)) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_secrets(each, keys) for each in value]
+    if value is None or value == "" or isinstance(value, bool):
+        return value
+    if any(map(is_secret_key, keys)):
+        return MASK
+    if not isinstance(value, str):
+        return value
+    found = SecretRegister()
+    for secret in _secrets_within(value):
+        found.add(secret)
+    return found.hide(value)
+
+
 def register_secrets_of_environment() -> None:
     """Register secrets in this process's environment variables, such as a proxy's login."""
     register_secrets_of(
@@ -149,12 +167,8 @@ def take_sudo_password() -> str | None:
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Each text and number with its path of keys. A key that names a reference resets the path."""
     if isinstance(value, Mapping):
-        named = printed_value(value.get("name", ""), str)  # entry of a container's `env`
         for key, inner in value.items():
-            name = printed_value(key, str)
-            own = named if name == "value" and named else name
-            harmless = _NO_SECRET_KEY.search(own) or (name == "key" and _is_selector(value, keys))
-            yield from _leaves(inner, () if harmless else (*keys, own))
+            yield from _leaves(inner, _way(value, key, keys))
     elif isinstance(value, list | tuple | set | frozenset):
         for inner in value:
             yield from _leaves(inner, keys)
@@ -162,6 +176,15 @@ def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield keys, value.decode("utf-8", "replace")
     elif value is not None and not isinstance(value, bool):
         yield keys, printed_value(value, str)
+
+
+def _way(value: Mapping[Any, Any], key: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The path of keys to an entry of a mapping, which is at the path `keys`."""
+    named = printed_value(value.get("name", ""), str)  # entry of a container's `env`
+    name = printed_value(key, str)
+    own = named if name == "value" and named else name
+    harmless = _NO_SECRET_KEY.search(own) or (name == "key" and _is_selector(value, keys))
+    return () if harmless else (*keys, own)
 
 
 def _is_selector(value: Mapping[Any, Any], keys: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gpufleet.core.secrets import MASK, is_secret_key
+from gpufleet.core.secrets import without_secrets
 from gpufleet.kube.facts import ClusterFacts, ObjectRef, ReleaseRef
 
 FACTS_SCHEMA = 1  # of the file
@@ -48,8 +48,12 @@ def parse_facts(text: str) -> dict[str, ClusterFacts]:
 def _plain(facts: ClusterFacts) -> dict[str, Any]:
     bare = replace(
         facts,
-        releases=tuple(replace(each, values=_masked(each.values)) for each in facts.releases),
-        prometheuses=tuple(replace(each, spec=_masked(each.spec)) for each in facts.prometheuses),
+        releases=tuple(
+            replace(each, values=without_secrets(each.values)) for each in facts.releases
+        ),
+        prometheuses=tuple(
+            replace(each, spec=without_secrets(each.spec)) for each in facts.prometheuses
+        ),
         unreadable={},
         operated={},
     )
@@ -67,16 +71,3 @@ def _facts(data: Mapping[str, Any]) -> ClusterFacts:
         unreadable={ReleaseRef(**ref): str(text) for ref, text in data["unreadable"]},
         operated={ObjectRef(**ref): str(text) for ref, text in data["operated"]},
     )
-
-
-def _masked(value: Any, *, secret: bool = False) -> Any:
-    """The value with *** in place of each text below a secret key."""
-    if isinstance(value, Mapping):
-        named = str(value.get("name", ""))  # entry of a container's `env`
-        return {
-            key: _masked(inner, secret=secret or is_secret_key(named if key == "value" else key))
-            for key, inner in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_masked(inner, secret=secret) for inner in value]
-    return MASK if secret and isinstance(value, str) else value

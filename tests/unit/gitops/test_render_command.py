@@ -144,6 +144,24 @@ def test_a_facts_file_holds_no_secret() -> None:
     assert "https://m.example.com" in text
 
 
+def test_a_facts_file_holds_no_secret_in_numbers_and_arguments() -> None:
+    values = {
+        "grafana": {"adminPassword": 73519284, "proxy": "http://bob:hunter2pw@proxy:3128"},
+        "extraArgs": ["--api-token=hunter3pw", "--v=2"],
+    }
+    release = replace(named("kube-prometheus-stack", "monitoring", {}), values=values)
+    text = facts_text({"lab": replace(FACTS, releases=(release,))})
+    assert [one for one in ("73519284", "hunter2pw", "hunter3pw") if one in text] == []
+    assert "--v=2" in text
+
+
+def test_a_reference_to_a_secret_stays_in_a_facts_file() -> None:
+    values = {"tls": {"bearerTokenSecret": {"name": "login", "key": "token"}}}
+    release = replace(named("kube-prometheus-stack", "monitoring", {}), values=values)
+    facts = replace(FACTS, releases=(release,))
+    assert parse_facts(facts_text({"lab": facts}))["lab"].releases[0].values == values
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{}", '{"gpufleet_facts": 2, "clusters": {}}', '{"gpufleet_facts": 1}',
