@@ -42,6 +42,14 @@ RELEASE_BEHIND = warning(
     "If its files are those of `gpufleet render`: render again, commit them, and wait until they "
     "are applied. Otherwise set {left_by}, which leaves the release to its owner.",
 )
+KEPT_RELEASE_FAILED = warning(
+    "GF827",
+    "Flux could not apply a release",
+    "{keeper} applies release {release}, and its revision {revision} failed; gpufleet does not "
+    "change it.",
+    "Read the reason: `kubectl -n {namespace} describe {kind} {name}`. Correct the files that "
+    "{keeper} reads, or run `flux reconcile {kind} {name} -n {namespace} --force`.",
+)
 VALUES_EDITED = warning(
     "GF868",
     "Release values changed outside gpufleet",

@@ -139,6 +139,18 @@ def test_the_digest_that_flux_adds_to_a_version_is_no_difference() -> None:
     assert plan.findings[0].code == "GF825"
 
 
+def test_a_release_that_flux_could_not_apply_is_a_warning() -> None:
+    facts = kept_cluster("Flux")
+    (found,) = (one for one in facts.releases if one.name == "nvidia-device-plugin")
+    facts = replace(facts, releases=(replace(found, status="failed"),))
+    (wanted,) = (one for one in stack(facts).releases if one.name == found.name)
+    same = replace(wanted, version=found.chart_version, values=found.values)
+    plan = plan_release(same, facts, CONTROLLER, helm_catalog())
+    assert (plan.action, plan.findings[0].code) == ("no-op", "GF827")
+    show = "kubectl -n kube-system describe helmrelease gpufleet-nvidia-device-plugin"
+    assert show in plan.findings[0].remedy
+
+
 def test_a_release_of_another_helmrelease_is_a_users_own() -> None:
     facts = kept_cluster("Flux", prefix="")
     assert "kube-prometheus-stack" not in names(stack(facts))
