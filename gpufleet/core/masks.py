@@ -101,7 +101,7 @@ def flat_lines(value: Any, path: str = "") -> Iterator[str]:
         for key, inner in sorted(value.items(), key=lambda item: str(item[0])):
             name = str(key) if re.fullmatch(r"[\w-]+", str(key)) else f'"{key}"'
             yield from flat_lines(inner, f"{path}.{name}" if path else name)
-    elif isinstance(value, list) and value:
+    elif isinstance(value, list | tuple) and value:
         for place, inner in enumerate(value):
             yield from flat_lines(inner, f"{path}[{place}]")
     elif path:

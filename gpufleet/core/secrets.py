@@ -35,7 +35,8 @@ _SECRET_KEY = re.compile(
 # keys that name a Secret, a field, a file or a kind of credential
 _NO_SECRET_KEY = re.compile(
     r"^existing[A-Z]|[a-z](Name|Ref|Selector|Namespace)$|[_-](name|file|path)$|File$|Path$"
-    r"|^(name|namespace|type|mode|passwordKey)$|PullSecrets?$|existing_secret$|askpass$",
+    r"|^(name|namespace|type|mode|passwordKey)$|PullSecrets?$|existing_secret$|askpass$"
+    r"|^token_?[uU]r[il]$|^cookie_samesite$",
 )
 _LOGIN = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://(?P<login>[^\s/]+)@")
 _URL_LOGIN = re.compile(r"(://)\S*@")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import flat_lines
-from gpufleet.core.secrets import hide_secrets
+from gpufleet.core.secrets import MASK, SHORTEST, hide_secrets, without_secrets
 from gpufleet.gitops import findings
 from gpufleet.gitops.releases import LOGINS_SECRET, Style
 from gpufleet.gitops.render import Files, NeededSecret, render_files, stack_objects
@@ -19,6 +20,8 @@ from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.monitoring.alertmanager import CONFIG_KEY, CONFIG_SECRET
+
+_OPTION = re.compile(r"none|true|false|yes|no|on|off|\d+(ms|[smhd])?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +83,20 @@ def _lacking(
 
 
 def _exposed(what: str, content: Mapping[str, object]) -> Iterator[Finding]:
-    """The finding if a registered secret is in the content."""
-    keys = [line.partition(": ")[0] for line in flat_lines(content) if hide_secrets(line) != line]
+    """The finding if a registered secret, or one too short to be registered, is in the content."""
+    keys = []
+    for line, masked in zip(flat_lines(content), flat_lines(without_secrets(content)), strict=True):
+        key, _, text = line.partition(": ")
+        short = masked == f"{key}: {MASK}" and len(text) < SHORTEST and not _is_option(key, text)
+        if short or hide_secrets(text) != text:
+            keys.append(key)
     if keys:
         yield findings.SECRET_IN_FILE(what=what, keys=", ".join(keys))
+
+
+def _is_option(key: str, text: str) -> bool:
+    """True for a short text below a secret key that is no secret: `auth: none`, `tokenTTL: 60s`."""
+    return text == MASK or ("pass" not in key.lower() and bool(_OPTION.fullmatch(text)))
 
 
 def _secrets(plan: StackPlan, style: Style) -> Iterator[NeededSecret]:

@@ -50,7 +50,7 @@ def _is_marked(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
-        return FILE_MARK.encode() in file.read(MARK_BYTES)
+        return FILE_MARK.encode() in file.readline(MARK_BYTES)
 
 
 def _has(path: Path, data: bytes) -> bool:

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from gpufleet.cli import deploy
-from gpufleet.core.secrets import register_secret
+from gpufleet.core.secrets import register_secret, register_secrets_of
+from gpufleet.gitops.yaml_text import FILE_MARK
 from gpufleet.kube.facts import Namespace
 from gpufleet.verify.inventory import Target
 from tests.unit.gitops.rendering import clusters_of, documents_in, files_in, render_saved
@@ -140,6 +141,23 @@ def test_files_of_a_release_that_went_are_deleted_and_others_stay(
     assert mine.exists()
 
 
+def test_a_file_that_mentions_the_mark_below_its_first_line_stays(tmp_path: Path) -> None:
+    mine = tmp_path / "out/lab/mine.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text(f"# my patch for:\n# {FILE_MARK}\nkind: Patch\n")
+    render_saved(tmp_path, {"lab": FACTS})
+    assert mine.exists()
+
+
+def test_flux_gets_the_tag_that_helm_pushes(inventory: Inventory, tmp_path: Path) -> None:
+    """A tag has no +: helm writes _ instead."""
+    inventory(lab={**OCI, "cluster_chart_versions": {"dcgm-exporter": "4.8.2+x1"}})
+    assert render_saved(tmp_path, {"lab": FACTS}, "--format", "flux").exit_code == 0
+    text = (tmp_path / "out/lab/releases/dcgm-exporter.yaml").read_text()
+    source, _ = yaml.safe_load_all(text)
+    assert source["spec"]["ref"]["tag"] == "4.8.2_x1"
+
+
 def test_a_file_of_others_is_not_overwritten(tmp_path: Path) -> None:
     theirs = tmp_path / "out/lab/README.md"
     theirs.parent.mkdir(parents=True)
@@ -171,6 +189,44 @@ def test_a_registered_secret_is_in_no_file(inventory: Inventory, tmp_path: Path)
     done = render_saved(tmp_path, {"lab": FACTS})
     assert (done.exit_code, files_in(tmp_path / "out")) == (1, {})
     assert "planted-token" not in done.output
+
+
+@pytest.mark.parametrize(
+    "grafana",
+    [{"adminPassword": "abcd"}, {"extraEnv": [{"name": "API_TOKEN", "value": "xyz"}]}],
+)
+def test_a_short_secret_is_in_no_file(
+    grafana: dict[str, Any], inventory: Inventory, tmp_path: Path
+) -> None:
+    inventory(lab={"monitoring_values": {"grafana": grafana}})
+    done = render_saved(tmp_path, {"lab": FACTS})
+    assert (done.exit_code, files_in(tmp_path / "out")) == (1, {})
+    (key,) = grafana
+    assert f"grafana.{key}" in done.output
+
+
+def test_a_short_secret_in_a_tuple_is_in_no_file(inventory: Inventory, tmp_path: Path) -> None:
+    inventory(lab={"monitoring_values": {"grafana": {"tokens": ("a1", "b1"), "auth": "none"}}})
+    done = render_saved(tmp_path, {"lab": FACTS})
+    assert (done.exit_code, files_in(tmp_path / "out")) == (1, {})
+    assert "grafana.tokens[1]" in done.output
+    assert "grafana.auth" not in done.output
+
+
+def test_keys_with_the_text_of_a_secret_are_none(inventory: Inventory, tmp_path: Path) -> None:
+    register_secret("admin")
+    inventory(lab={"monitoring_values": {"grafana": {"admin": {"x": "y"}}}})
+    done = render_saved(tmp_path, {"lab": FACTS})
+    assert "grafana.admin.x" not in done.output.replace("***", "admin")
+
+
+def test_addresses_of_tokens_are_rendered(inventory: Inventory, tmp_path: Path) -> None:
+    login = {"auth.generic_oauth": {"token_url": "https://idp.example.com/token"}}
+    values = {"grafana": {"grafana.ini": login}}
+    register_secrets_of({"monitoring_values": values})
+    inventory(lab={"monitoring_values": values})
+    done = render_saved(tmp_path, {"lab": FACTS})
+    assert done.exit_code == 0, done.output
 
 
 def test_a_reference_to_a_secret_is_rendered(inventory: Inventory, tmp_path: Path) -> None:
