@@ -9,6 +9,7 @@ from typing import Any
 from gpufleet.core.entries import Entry, Sourced, entry_loader
 
 RENDERED_PREFIX = "gpufleet-"  # of the names of GitOps objects from `gpufleet render`
+HELM_NAME = "meta.helm.sh/release-name"  # helm's annotation
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,6 +60,19 @@ def keeper_of(answer: Mapping[str, Any]) -> Keeper | None:
     for mark in load_keeper_marks().marks:
         text = str(annotations.get(mark.annotation) or labels.get(mark.label) or "")
         name = text.split(":")[0].rpartition("_")[2]
+        if mark.rendered_only and text == annotations.get(HELM_NAME):
+            continue  # helm's own label
+        if mark.annotation and _is_copied(text, about):
+            continue
         if name and (name.startswith(RENDERED_PREFIX) or not mark.rendered_only):
             return Keeper(mark.tool, mark.kind, str(labels.get(mark.namespace) or ""), name)
     return None
+
+
+def _is_copied(mark: str, about: Mapping[str, Any]) -> bool:
+    """True if the mark names another object, as on a copy by hand, which Argo CD ignores, too. An
+    object with an owner may have the mark of its owner: operators copy it."""
+    namespace, slash, name = mark.rpartition(":")[2].partition("/")
+    if not slash or not about.get("name") or about.get("ownerReferences"):
+        return False
+    return (namespace, name) != (about.get("namespace") or namespace, about["name"])

@@ -18,7 +18,7 @@ from gpufleet.helm.release import HelmVersion, Release, ReleasePlan
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.answers import cluster_facts
 from gpufleet.kube.facts import ClusterFacts, ObjectRef
-from gpufleet.kube.keepers import Keeper
+from gpufleet.kube.keepers import Keeper, keeper_of
 from gpufleet.kube.kept_releases import with_keepers
 from tests.unit.gpu_stack.gpu_clusters import OURS, named, names, stack, work
 
@@ -149,6 +149,38 @@ def test_a_release_that_flux_could_not_apply_is_a_warning() -> None:
     assert (plan.action, plan.findings[0].code) == ("no-op", "GF827")
     show = "kubectl -n kube-system describe helmrelease gpufleet-nvidia-device-plugin"
     assert show in plan.findings[0].remedy
+
+
+def test_a_release_of_helm_with_gpufleets_prefix_has_no_keeper() -> None:
+    """The label is also Helm's, with the name of the release."""
+    about = {
+        "labels": {"app.kubernetes.io/instance": "gpufleet-gpus"},
+        "annotations": {"meta.helm.sh/release-name": "gpufleet-gpus"},
+    }
+    assert keeper_of({"metadata": about}) is None
+    about["annotations"] = {"meta.helm.sh/release-name": "gpus"}
+    assert keeper_of({"metadata": about}) == Keeper("Argo CD", "Application", "", "gpufleet-gpus")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "owned", "kept"),
+    [
+        ("gpu", "exporter", False, True),
+        ("gpu", "copy", False, False),
+        ("mine", "exporter", False, False),
+        ("gpu", "prometheus-exporter", True, True),
+        ("", "exporter", False, True),
+    ],
+)
+def test_the_mark_of_argocd_on_a_copy_does_not_count(
+    namespace: str, name: str, owned: bool, kept: bool
+) -> None:
+    """Argo CD ignores a mark that names another object. Operators copy marks to what they make."""
+    mark = {"argocd.argoproj.io/tracking-id": "platform:apps/DaemonSet:gpu/exporter"}
+    about: dict[str, Any] = {"name": name, "annotations": mark}
+    about |= {"namespace": namespace} if namespace else {}
+    about |= {"ownerReferences": [{"kind": "Prometheus", "name": "main"}]} if owned else {}
+    assert bool(keeper_of({"metadata": about})) is kept
 
 
 def test_a_release_of_another_helmrelease_is_a_users_own() -> None:
