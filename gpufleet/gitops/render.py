@@ -19,6 +19,11 @@ from gpufleet.kube.objects import MANAGED_BY_LABELS, Body, ObjectSet, namespace_
 
 RELEASES_FOLDER, OBJECTS_FOLDER = "releases", "objects"
 OF_KUBERNETES = ("default", "kube-system")  # namespaces that exist in every cluster
+# Flux and Argo CD would delete all that is in a namespace, also volumes and objects of others
+KEEP = {
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+    "argocd.argoproj.io/sync-options": "Prune=false",
+}
 Files = dict[str, str]
 
 
@@ -86,7 +91,8 @@ def _prerequisites(
     settings: ClusterSettings, facts: ClusterFacts, plan: StackPlan
 ) -> Iterator[Body]:
     """Objects that must exist before the releases: namespaces, RuntimeClass, list of counters."""
-    yield from map(namespace_body, sorted(_new_namespaces(facts, plan)))
+    for body in map(namespace_body, sorted(_new_namespaces(facts, plan))):
+        yield {**body, "metadata": {**body["metadata"], "annotations": KEEP}}
     name = settings.device_plugin.runtime_class
     if name and settings.cluster.stack == "device-plugin":
         served = [f"node.k8s.io/{one}" for one in ("v1", "v1beta1")]

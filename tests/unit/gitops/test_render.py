@@ -259,6 +259,17 @@ def test_a_folder_of_charts_is_no_source_for_a_cluster(
     assert (done.exit_code, "GF982" in done.output) == (code, bool(code))
 
 
+def test_no_namespace_is_pruned_with_all_that_is_in_it(tmp_path: Path) -> None:
+    assert render_saved(tmp_path, {"lab": FACTS}).exit_code == 0
+    spaces = [body for _, body in documents_in(tmp_path / "out") if body.get("kind") == "Namespace"]
+    assert spaces
+    for body in spaces:
+        assert body["metadata"]["annotations"] == {
+            "kustomize.toolkit.fluxcd.io/prune": "disabled",
+            "argocd.argoproj.io/sync-options": "Prune=false",
+        }
+
+
 def test_a_namespace_of_others_is_not_rendered(tmp_path: Path) -> None:
     theirs = {"monitoring": Namespace("monitoring", {})}
     render_saved(tmp_path, {"lab": replace(FACTS, namespaces=theirs)})
