@@ -94,7 +94,8 @@ def test_commands_for_this_machine_need_no_ssh() -> None:
         name: step_command(step, "@local", found, cause) for name, step in next_steps(cause)
     }
     assert commands["reboot"] == (
-        'kubectl drain "$(hostname)" --ignore-daemonsets --delete-emptydir-data && sudo systemctl reboot'
+        'kubectl drain "$(hostname)" --ignore-daemonsets --delete-emptydir-data'
+        " && sudo systemctl reboot"
     )
 
 
