@@ -22,7 +22,10 @@ def _parse_layouts(value: Any) -> Any:
         name = str(key)
         if name != ALL and not (name.isdecimal() and len(name) < 3):
             raise ValueError(f'has the key {key!r}, not the index of a GPU or "{ALL}"')
-        found[name] = _layout_of(layout)
+        index = name if name == ALL else str(int(name))
+        if index in found:
+            raise ValueError(f"names GPU {index} more than once")
+        found[index] = _layout_of(layout)
     if not found:
         raise ValueError('must name at least one GPU; "off" turns MIG off')
     return found
@@ -44,8 +47,8 @@ def _parse_clocks(value: Any) -> Any:
     if value == "default":
         return value
     parts = value.split(",") if isinstance(value, str) else value
-    numbers = [parts, parts] if isinstance(parts, int) else list(parts or ())
     try:
+        numbers = [parts, parts] if isinstance(parts, int) else list(parts or ())
         low, high = (int(number) for number in numbers)
     except (TypeError, ValueError):
         raise ValueError('must be [lowest, highest] in MHz, or "default"') from None
