@@ -205,10 +205,14 @@ def lost_mig_devices(settings: DriverSettings, facts: NodeFacts) -> list[Finding
     """
     if settings.allow_mig_loss or facts.listed is None or not facts.listed.mig_devices:
         return []
-    managed = facts.files.get(LAYOUT_FILE)
-    if managed and managed.content and " mig=" in managed.content:
+    file = facts.files.get(LAYOUT_FILE)
+    lines = (file.content or "").splitlines() if file else []
+    managed = {line.split()[0] for line in lines if " mig=" in line}
+    devices = {state.slot: len(state.devices) for state in facts.listed.states}
+    others = facts.listed.mig_devices - sum(devices.get(slot, 0) for slot in managed)
+    if managed and (not devices or not others):
         return []
-    return [findings.MIG_DEVICES(devices=facts.listed.mig_devices)]
+    return [findings.MIG_DEVICES(devices=others)]
 
 
 def lower_driver(

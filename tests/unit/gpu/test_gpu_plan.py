@@ -87,6 +87,15 @@ def test_a_driver_change_makes_the_layout_again() -> None:
     assert kept.lines == {SLOTS[0]: "mig=3g.40gb,3g.40gb reset=1"}
 
 
+def test_a_driver_change_spares_a_layout_that_only_another_gpu_has_from_gpu_mig() -> None:
+    own = state_of(SLOTS[1], ("3g.40gb", "2g.20gb"))
+    data: dict[str, Any] = {"gpu_mig": {0: "3g.40gb:2"}, "gpu_allow_reset": True}
+    done = applied_host(gpu_host(WHOLE, own), DIVIDED, own, **data)
+    newer = {"driver_version": "595.91.07", "driver_branch": "595", "driver_allow_change": True}
+    [lost] = [each for each in blockers(done, **data, **newer) if each.code == "GF154"]
+    assert "2 MIG devices" in lost.message
+
+
 def test_a_removed_key_changes_nothing_and_is_reported() -> None:
     done = applied_host(gpu_host(WHOLE), DIVIDED, **LAYOUT)
     assert not gpu_plan(done).applies
