@@ -25,6 +25,7 @@ class GpuState:
     compute_mode: str = ""  # Default, Exclusive_Process, Prohibited
     ecc: bool | None = None
     pending_ecc: bool | None = None
+    minor: int | None = None  # of its device node; None if not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import DriverCatalog, devices_of
+from gpufleet.driver.files import own_gpus
 from gpufleet.facts.gpu import GpuState
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts, PciDevice
@@ -166,7 +167,11 @@ def work_on(facts: NodeFacts, spared: frozenset[int], indexes: Sequence[int]) ->
         return [count_noun(facts.gpu_pods, "GPU pod")]
     if facts.gpu_containers:
         return [count_noun(facts.gpu_containers, "container")]
-    nodes = {f"/dev/nvidia{index}" for index in indexes}
+    gpus, states = own_gpus(facts), facts.listed.states if facts.listed else ()
+    minors = {state.slot: state.minor for state in states}
+    known = {index: minors.get(gpu.slot.lower()) for index, gpu in enumerate(gpus)}
+    numbers = (index if known.get(index) is None else known[index] for index in indexes)
+    nodes = {f"/dev/nvidia{number}" for number in numbers}
     busy = [
         each
         for each in gpu_work(facts, spared)

@@ -22,7 +22,10 @@ _MIG_DEVICE = re.compile(r"\s+MIG (\S+)")  # "  MIG 1g.10gb     Device  0: (UUID
 _BOARD = re.compile(r"GPU \d+: (.*?)(?: \(UUID: [^)]*\))?$")
 _STATE = "state "
 _MANAGER = "manager"
-_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}|{_MANAGER}$")
+_MINOR = re.compile(
+    r"minor /proc/driver/nvidia/gpus/([^/]+)/information:Device Minor:\s*(\d{1,4})$"
+)
+_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}|minor |{_MANAGER}$")
 _TIMED_OUT = ("124", "137")  # exit codes of timeout
 STATE_FIELDS = 13  # values that the query of smi.sh prints for a GPU
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
@@ -100,7 +103,10 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
             boards[-1] = replace(boards[-1], devices=(*boards[-1].devices, device[1]))
     devices = sum(len(board.devices) for board in boards)
     asked = (line.removeprefix(_STATE) for line in said if line.startswith(_STATE))
-    states = tuple(_parse_states(asked, boards))
+    minors = {match[1].lower(): int(match[2]) for line in said if (match := _MINOR.match(line))}
+    states = tuple(
+        replace(state, minor=minors.get(state.slot)) for state in _parse_states(asked, boards)
+    )
     return Listed(len(boards), error, devices, tuple(boards), states, _MANAGER in said)
 
 

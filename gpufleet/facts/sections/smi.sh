@@ -14,6 +14,8 @@ if [ -d /sys/module/nvidia ] && have nvidia-smi && have timeout; then
             [ "$item" ] && [ $text = 0 ] && timeout -k 5 20 nvidia-smi --format=csv,noheader,nounits \
                 --query-gpu=index,pci.bus_id,mig.mode.current,mig.mode.pending,power.limit,power.default_limit,power.min_limit,power.max_limit,clocks.max.sm,clocks.max.mem,compute_mode,ecc.mode.current,ecc.mode.pending \
                 </dev/null | sed 's/^/state /'
+            # the number of a GPU's device node is not always its index
+            [ "$item" ] && grep -sH '^Device Minor' /proc/driver/nvidia/gpus/*/information | sed 's/^/minor /'
             [ "$item" ] && grep -qsx nvidia-mig-mana /proc/[0-9]*/comm && say manager
             say "exit $text"
         } &

@@ -102,3 +102,11 @@ def test_another_run_that_asks_is_no_work_on_the_gpus() -> None:
     asks = GpuProcess(7, "nvidia-smi", ("/dev/nvidiactl",), "nvidia-smi -L")
     works = GpuProcess(8, "nvidia-smi", ("/dev/nvidiactl",), "nvidia-smi dmon")
     assert gpu_work(bare_host(gpu_processes=(asks, works)), ()) == [works]
+
+
+def test_a_gpus_device_node_is_read_from_the_drivers_file() -> None:
+    minor = "minor /proc/driver/nvidia/gpus/0000:17:00.0/information:Device Minor: \t 2"
+    found = parse_smi(["asked", GPU.format(0, 1), *STATES, minor, "exit 0"])
+    assert found
+    assert [state.minor for state in found.states] == [2, None]
+    assert not found.error

@@ -131,6 +131,14 @@ def test_what_cannot_work_is_refused(facts: NodeFacts, data: dict[str, Any], cod
     assert all(each.remedy for each in found)
 
 
+def test_work_is_found_by_the_device_node_of_a_gpu_not_by_its_index() -> None:
+    first, second = state_of(SLOTS[0], minor=1), state_of(SLOTS[1], minor=0)
+    facts = gpu_host(first, second, gpu_processes=(TRAIN,))
+    data: dict[str, Any] = {"gpu_allow_reset": True}
+    assert not blockers(facts, gpu_mig={0: "3g.40gb:2"}, **data)
+    assert [each.code for each in blockers(facts, gpu_mig={1: "3g.40gb:2"}, **data)] == ["GF488"]
+
+
 def test_a_driver_below_the_gpus_minimum_is_refused() -> None:
     facts = gpu_host(WHOLE, device=0x2335)  # H200: 550.90.07
     old = {"driver_version": "550.54.15", "driver_branch": "550", "driver_allow_change": True}
