@@ -18,7 +18,6 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.role.protocol import RoleContext
 
 WHOLE = "whole"
-DISTURBING = ("mig", "ecc")  # keys whose change interrupts programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,17 @@ class GpuChange:
     index: int
     slot: str
     differs: Mapping[str, tuple[str, str]]
+
+    @property
+    def disturbs(self) -> bool:
+        """True if the change interrupts programs."""
+        return "mig" in self.differs or self.switches_ecc
+
+    @property
+    def switches_ecc(self) -> bool:
+        """False also if only another mode for the next reset is taken back."""
+        now, wanted = self.differs.get("ecc", ("", ""))
+        return now.partition(",")[0] != wanted
 
     @property
     def text(self) -> str:
@@ -135,7 +145,7 @@ def _differences(state: GpuState, wanted: Mapping[str, str]) -> dict[str, tuple[
         power = float(wanted["power"])
     now_wanted = {
         "mig": (_mig_now(state), layout_text(_split(wanted["mig"])) if "mig" in wanted else None),
-        "ecc": (_switch(state.ecc), {"1": "on", "0": "off"}.get(wanted.get("ecc", ""))),
+        "ecc": (_ecc_now(state), {"1": "on", "0": "off"}.get(wanted.get("ecc", ""))),
         "power": (_watts(state.power), _watts(power) if "power" in wanted else None),
         "compute": (state.compute_mode, wanted.get("compute")),
     }
@@ -151,6 +161,12 @@ def _mig_now(state: GpuState) -> str:
     if state.mig != state.pending_mig:
         return f"MIG {_switch(state.mig)}, {_switch(state.pending_mig)} after a reset"
     return layout_text(state.devices) if state.devices or not state.mig else "MIG on, no instances"
+
+
+def _ecc_now(state: GpuState) -> str:
+    """The ECC mode, or the modes before and after the next reset."""
+    now, later = _switch(state.ecc), _switch(state.pending_ecc)
+    return now if now == later else f"{now}, {later} after a reset"
 
 
 def _split(layout: str) -> Layout:
@@ -186,7 +202,7 @@ def _resets(targets: Sequence[WantedGpu], changes: Sequence[GpuChange]) -> tuple
         target = by_index[change.index]
         model = catalog.model(target.gpu.device)
         switches = "mig" in change.differs and target.switches and model and model.resets
-        if switches or "ecc" in change.differs:
+        if switches or change.switches_ecc:
             found_resets.append(change.index)
     return tuple(found_resets)
 
@@ -201,9 +217,7 @@ def _disruption(
     for a run that loads it."""
     if context.loads_driver:
         return []
-    disturbing = {
-        change.index: change.text for change in changes if change.differs.keys() & {*DISTURBING}
-    }
+    disturbing = {change.index: change.text for change in changes if change.disturbs}
     return check_disruption(settings, context, disturbing, resets)
 
 

@@ -131,6 +131,13 @@ def test_what_cannot_work_is_refused(facts: NodeFacts, data: dict[str, Any], cod
     assert all(each.remedy for each in found)
 
 
+def test_an_ecc_mode_that_waits_for_a_reset_is_taken_back_without_one() -> None:
+    facts = gpu_host(state_of(SLOTS[0], pending_ecc=False), gpu_processes=(TRAIN,))
+    plan = gpu_plan(facts, gpu_ecc=True)
+    assert [each.text for each in plan.changes] == ["GPU 0: ecc on, off after a reset -> on"]
+    assert not plan.resets
+
+
 def test_work_is_found_by_the_device_node_of_a_gpu_not_by_its_index() -> None:
     first, second = state_of(SLOTS[0], minor=1), state_of(SLOTS[1], minor=0)
     facts = gpu_host(first, second, gpu_processes=(TRAIN,))
