@@ -12,7 +12,7 @@ import click
 from pydantic import ValidationError
 from rich.table import Table
 
-from gpufleet.cli import catalog_view as view
+from gpufleet.catalog import view
 from gpufleet.cli.lazy import LazyGroup
 from gpufleet.cli.output import Function, print_note
 from gpufleet.core.console import result_console

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 from rich.text import Text
 
-from gpufleet.cli.catalog_view import print_rows
+from gpufleet.catalog.view import print_rows
 from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding

@@ -247,11 +247,9 @@ def exec_pyinfra(
 ) -> None:
     """Replace this process by pyinfra: its output, signals and exit status become the command's.
 
-    `deploys`: the names of the deploys to run for the chosen targets; `ask`: a question to confirm
-    first. This process stays if a plan is written or the status is detailed. Before that, wrong
-    options and an inventory that cannot be loaded end the process with status 2, an unmatched limit
-    with 4.
-    """
+    `deploys`: the names of the deploys for the chosen targets; `ask`: a question to confirm first.
+    This process stays if a plan is written or the status is detailed. Wrong options and inventories
+    end it with status 2, an unmatched limit with 4."""
     dry = DRY in parse_options(options)
     require_confirmation(ask is None or dry, options)
     targets = targets_of(inventory, limit)
@@ -295,9 +293,8 @@ def pyinfra_arguments(
     *,
     lists: bool = False,
 ) -> list[str]:
-    """pyinfra's arguments for a run without its question. A run's report begins in config.py, so
-    gpufleet's own is used if the working directory has no config.py. `lists`: with --dry, pyinfra
-    lists the operations that would change something."""
+    """pyinfra's arguments for a run without its question, with gpufleet's config.py unless the
+    working directory has one. `lists`: with --dry, pyinfra lists the operations."""
     config = [] if Path(CONFIG).is_file() else ["--config", str(shipped_path(CONFIG))]
     chosen = [word for pattern in limit for word in option_of(pattern)]
     yes = [] if lists else ["-y"]
