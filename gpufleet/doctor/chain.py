@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gpufleet.doctor import container_links, driver_links
-from gpufleet.doctor.models import Reading
+from gpufleet.doctor.models import LinkReading
 from gpufleet.driver.files import own_gpus
 from gpufleet.facts.model import NodeFacts
 
-Reader = Callable[[NodeFacts], Reading | None]
+Reader = Callable[[NodeFacts], LinkReading | None]
 READERS: dict[str, Reader] = {
     "host.packages": driver_links.read_packages,
     "chain.gpus": driver_links.read_pci_bus,
@@ -43,7 +43,7 @@ READERS: dict[str, Reader] = {
 OF_THE_DRIVER = tuple(READERS)[1 : tuple(READERS).index("chain.toolkit")]  # need a GPU
 
 
-def read_chain(facts: NodeFacts) -> Mapping[str, Reading | None]:
+def read_chain(facts: NodeFacts) -> Mapping[str, LinkReading | None]:
     """Read the links of a host's chain; those of the driver only if the host uses a GPU itself."""
     skipped = () if own_gpus(facts) or facts.taken else OF_THE_DRIVER
     return {name: None if name in skipped else read(facts) for name, read in READERS.items()}

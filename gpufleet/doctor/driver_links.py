@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from gpufleet.core.names import count_noun
-from gpufleet.doctor.models import Reading, Verdict
+from gpufleet.doctor.models import LinkReading, Verdict
 from gpufleet.doctor.units import read_units
 from gpufleet.driver.files import RIVALS
 from gpufleet.facts.model import NodeFacts
@@ -13,87 +13,87 @@ from gpufleet.facts.model import NodeFacts
 FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced.service"
 
 
-def read_packages(facts: NodeFacts) -> Reading:
+def read_packages(facts: NodeFacts) -> LinkReading:
     if not facts.broken:
-        return Reading("in order")
-    return Reading(facts.broken, f"A transaction of packages was interrupted: {facts.broken}.")
+        return LinkReading("in order")
+    return LinkReading(facts.broken, f"A transaction of packages was interrupted: {facts.broken}.")
 
 
-def read_pci_bus(facts: NodeFacts) -> Reading:
-    return Reading(f"{len(facts.gpus)} on the PCI bus")
+def read_pci_bus(facts: NodeFacts) -> LinkReading:
+    return LinkReading(f"{len(facts.gpus)} on the PCI bus")
 
 
-def read_driver(facts: NodeFacts) -> Reading:
+def read_driver(facts: NodeFacts) -> LinkReading:
     module = facts.module_on_disk
     version = facts.loaded_driver or (module.version if module else None) or facts.library
     if version or facts.operator_driver or _in_dkms(facts):
-        return Reading(version or "installed")
-    return Reading("none", "No NVIDIA driver is installed: no program can use the GPUs.")
+        return LinkReading(version or "installed")
+    return LinkReading("none", "No NVIDIA driver is installed: no program can use the GPUs.")
 
 
-def read_headers(facts: NodeFacts) -> Reading | None:
+def read_headers(facts: NodeFacts) -> LinkReading | None:
     if not _in_dkms(facts):
         return None
     if facts.kernel.headers or facts.module_on_disk:
-        return Reading("there" if facts.kernel.headers else "missing, and not needed now")
+        return LinkReading("there" if facts.kernel.headers else "missing, and not needed now")
     kernel = facts.kernel.release
-    return Reading("missing", f"The headers of the running kernel {kernel} are missing, so DKMS "
+    return LinkReading("missing", f"The headers of the running kernel {kernel} are missing, so DKMS "
                    "cannot build the module.")  # fmt: skip
 
 
-def read_build(facts: NodeFacts) -> Reading | None:
+def read_build(facts: NodeFacts) -> LinkReading | None:
     if facts.operator_driver or not (facts.library or facts.module_on_disk or _in_dkms(facts)):
         return None
     kernel = facts.kernel.release
     if facts.module_on_disk or "nvidia" in facts.modules:
-        return Reading(f"there for {kernel}")
-    return Reading("missing", f"There is no nvidia module for the running kernel {kernel}.")
+        return LinkReading(f"there for {kernel}")
+    return LinkReading("missing", f"There is no nvidia module for the running kernel {kernel}.")
 
 
-def read_signature(facts: NodeFacts) -> Reading | None:
+def read_signature(facts: NodeFacts) -> LinkReading | None:
     module = facts.module_on_disk
     if not module or facts.kernel.secure_boot is None:
         return None
     if not facts.kernel.secure_boot:
-        return Reading("Secure Boot is off")
+        return LinkReading("Secure Boot is off")
     if module.signer or "nvidia" in facts.modules:
-        return Reading(f"Secure Boot is on, signed by {module.signer or 'an enrolled key'}")
-    return Reading("Secure Boot is on, not signed", "Secure Boot is on, and the nvidia module is "
+        return LinkReading(f"Secure Boot is on, signed by {module.signer or 'an enrolled key'}")
+    return LinkReading("Secure Boot is on, not signed", "Secure Boot is on, and the nvidia module is "
                    "not signed: the kernel rejects it.")  # fmt: skip
 
 
-def read_nouveau(facts: NodeFacts) -> Reading:
+def read_nouveau(facts: NodeFacts) -> LinkReading:
     rivals = {gpu.driver: gpu.slot for gpu in facts.gpus if gpu.driver in RIVALS}
     if not rivals:
-        return Reading("none")
+        return LinkReading("none")
     names = ", ".join(f"{name} has {slot}" for name, slot in rivals.items())
-    return Reading(names, f"Another kernel driver has a GPU: {names}.")
+    return LinkReading(names, f"Another kernel driver has a GPU: {names}.")
 
 
-def read_loaded(facts: NodeFacts) -> Reading:
+def read_loaded(facts: NodeFacts) -> LinkReading:
     if "nvidia" in facts.modules:
-        return Reading(f"nvidia {facts.loaded_driver or ''}".strip())
+        return LinkReading(f"nvidia {facts.loaded_driver or ''}".strip())
     by = " by the GPU Operator's driver container" if facts.operator_driver else ""
-    return Reading("not loaded", f"The nvidia module is not loaded{by}.")
+    return LinkReading("not loaded", f"The nvidia module is not loaded{by}.")
 
 
-def read_version(facts: NodeFacts) -> Reading | None:
+def read_version(facts: NodeFacts) -> LinkReading | None:
     if facts.loaded_driver is None:
         return None
     module = facts.module_on_disk
     on_disk = f", on disk {module.version}" if module else ""
     library = f", library {facts.library}" if facts.library else ""
-    return Reading(f"loaded {facts.loaded_driver}{on_disk}{library}")
+    return LinkReading(f"loaded {facts.loaded_driver}{on_disk}{library}")
 
 
-def read_bound(facts: NodeFacts) -> Reading | None:
+def read_bound(facts: NodeFacts) -> LinkReading | None:
     if "nvidia" not in facts.modules:
         return None
     bound = [gpu for gpu in facts.gpus if gpu.driver == "nvidia"]
-    return Reading(f"{len(bound)} of {len(facts.gpus)}")
+    return LinkReading(f"{len(bound)} of {len(facts.gpus)}")
 
 
-def read_nodes(facts: NodeFacts) -> Reading | None:
+def read_nodes(facts: NodeFacts) -> LinkReading | None:
     """The first use of a GPU creates its nodes, so a missing node alone is not a fault."""
     bound = [gpu for gpu in facts.gpus if gpu.driver == "nvidia"]
     if not bound or facts.operator_driver:
@@ -103,78 +103,80 @@ def read_nodes(facts: NodeFacts) -> Reading | None:
     if "/dev/nvidiactl" not in facts.device_nodes:
         read += ", without /dev/nvidiactl"
     elif len(there) >= len(bound):
-        return Reading(read)
+        return LinkReading(read)
     if facts.listed is None or not facts.listed.error:
-        return Reading(f"{read}, created at the first use")
-    return Reading(read, "Device nodes of the driver are missing, and nvidia-smi fails: programs "
+        return LinkReading(f"{read}, created at the first use")
+    return LinkReading(read, "Device nodes of the driver are missing, and nvidia-smi fails: programs "
                    "cannot open the GPUs.")  # fmt: skip
 
 
-def read_nvml(facts: NodeFacts) -> Reading | None:
+def read_nvml(facts: NodeFacts) -> LinkReading | None:
     if facts.listed is not None:  # finding GF151 says if it is at fault
-        return Reading(facts.listed.error or f"{facts.listed.gpus} listed")
+        return LinkReading(facts.listed.error or f"{facts.listed.gpus} listed")
     error = facts.health.error if facts.health else None
     if error is None:
         return None
-    return Reading(error or "works", error and f"nvidia-smi fails: {error}.")
+    return LinkReading(error or "works", error and f"nvidia-smi fails: {error}.")
 
 
-def read_readings(facts: NodeFacts) -> Reading | None:
+def read_readings(facts: NodeFacts) -> LinkReading | None:
     """The readings of nvidia-smi, without which nothing is known of the GPUs."""
     if facts.health is None:
         return None
     if facts.health.error == "":
-        return Reading(f"{count_noun(len(facts.health.gpus), 'GPU')}")
+        return LinkReading(f"{count_noun(len(facts.health.gpus), 'GPU')}")
     loaded = "nvidia" in facts.modules
     why = facts.health.error or ("it is not installed" if loaded else "the driver is not loaded")
-    return Reading("none", f"nvidia-smi cannot read the GPUs, so their state is not known: {why}.")
+    return LinkReading(
+        "none", f"nvidia-smi cannot read the GPUs, so their state is not known: {why}."
+    )
 
 
-def read_log(facts: NodeFacts) -> Reading | None:
+def read_log(facts: NodeFacts) -> LinkReading | None:
     """The range of the kernel log. A log with an overwritten start is normal."""
     health = facts.health
     if health is None or "nvidia" not in facts.modules:
         return None
     if health.log_since is None:
         fault = "The kernel log cannot be read, so errors of GPUs (XID) are not known."
-        return Reading("not readable", fault)
+        return LinkReading("not readable", fault)
     since = datetime.fromtimestamp(health.log_since, timezone.utc)
     whole = "" if health.log_complete else "; its start was overwritten"
-    return Reading(f"since {since:%Y-%m-%d %H:%M} UTC{whole}")
+    return LinkReading(f"since {since:%Y-%m-%d %H:%M} UTC{whole}")
 
 
-def read_persistence(facts: NodeFacts) -> Reading | None:
+def read_persistence(facts: NodeFacts) -> LinkReading | None:
     """The mode that the GPUs have, whoever has set it, or else the unit."""
     modes = [gpu.persistence for gpu in facts.health.gpus] if facts.health else []
     off = modes.count("Disabled")
     if modes and not off and None not in modes:
-        return Reading(f"on for {count_noun(len(modes), 'GPU')}")
+        return LinkReading(f"on for {count_noun(len(modes), 'GPU')}")
     found = read_units(facts, (PERSISTENCED_UNIT,), "each program waits until its GPU has started")
     if not off or (found and found.fault):
         return found
     fault = f"Persistence mode is off for {count_noun(off, 'GPU')}: each program waits until its "
-    return Reading("off", f"{fault}GPU has started.", PERSISTENCED_UNIT, Verdict.INFO)
+    return LinkReading("off", f"{fault}GPU has started.", PERSISTENCED_UNIT, Verdict.INFO)
 
 
-def read_fabric(facts: NodeFacts) -> Reading | None:
+def read_fabric(facts: NodeFacts) -> LinkReading | None:
     unit = f"{FABRIC_MANAGER}.service"
     service = facts.services.get(unit)
     if not facts.nvswitches or facts.operator_driver or "nvidia" not in facts.modules:
         return None
     if service is None:
-        return Reading("not installed", "The host has NVSwitches and no fabric manager: CUDA fails "
+        return LinkReading("not installed", "The host has NVSwitches and no fabric manager: CUDA fails "
                        "with error 802.", unit)  # fmt: skip
     if service.active != "active":
-        return Reading(service.active, f"The fabric manager does not run ({service.active}): CUDA "
+        return LinkReading(service.active, f"The fabric manager does not run ({service.active}): CUDA "
                        "fails with error 802.", unit)  # fmt: skip
     versions = {
         each.upstream for name, each in facts.packages.items() if name.startswith(FABRIC_MANAGER)
     }
     if versions and facts.loaded_driver and facts.loaded_driver not in versions:
         other = ", ".join(sorted(versions))
-        return Reading(f"active, {other}", f"The fabric manager is {other}, the driver "
+        return LinkReading(f"active, {other}", f"The fabric manager is {other}, the driver "
                        f"{facts.loaded_driver}: they need the same version.", unit)  # fmt: skip
-    return Reading(f"active {' '.join(versions)}".strip())
+    return LinkReading(f"active {' '.join(versions)}".strip())
 
 
 def _in_dkms(facts: NodeFacts) -> bool:
