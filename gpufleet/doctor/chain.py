@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gpufleet.doctor import container_links, driver_links
-from gpufleet.doctor.models import LinkReading
+from gpufleet.doctor.models import Link
 from gpufleet.driver.files import own_gpus
 from gpufleet.facts.model import NodeFacts
 
-Reader = Callable[[NodeFacts], LinkReading | None]
-READERS: dict[str, Reader] = {
+Reader = Callable[[NodeFacts], Link | None]
+LINK_READERS: dict[str, Reader] = {
     "host.packages": driver_links.read_packages,
     "chain.gpus": driver_links.read_pci_bus,
     "chain.driver": driver_links.read_driver,
@@ -40,10 +40,10 @@ READERS: dict[str, Reader] = {
     "chain.kubelet": container_links.read_kubelet,
     "chain.exporter": container_links.read_exporter,
 }
-OF_THE_DRIVER = tuple(READERS)[1 : tuple(READERS).index("chain.toolkit")]  # need a GPU
+OF_THE_DRIVER = tuple(LINK_READERS)[1 : tuple(LINK_READERS).index("chain.toolkit")]  # need a GPU
 
 
-def read_chain(facts: NodeFacts) -> Mapping[str, LinkReading | None]:
+def read_chain(facts: NodeFacts) -> Mapping[str, Link | None]:
     """Read the links of a host's chain; those of the driver only if the host uses a GPU itself."""
     skipped = () if own_gpus(facts) or facts.taken else OF_THE_DRIVER
-    return {name: None if name in skipped else read(facts) for name, read in READERS.items()}
+    return {name: None if name in skipped else read(facts) for name, read in LINK_READERS.items()}

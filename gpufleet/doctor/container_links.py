@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.doctor.models import LinkReading, Verdict
+from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
 from gpufleet.facts.model import NodeFacts
 
@@ -29,30 +29,28 @@ EXPORTER_UNITS = (
 )
 
 
-def read_toolkit(facts: NodeFacts) -> LinkReading | None:
+def read_toolkit(facts: NodeFacts) -> Link | None:
     there = [facts.packages[name].upstream for name in TOOLKIT_PACKAGES if name in facts.packages]
     if there:
-        return LinkReading(there[0])
+        return Link(there[0])
     named = [name for name in facts.runtimes if _names_program(facts, name)]
     if not named:
         return None
-    return LinkReading("not installed", f"The configuration of {', '.join(named)} names "
+    return Link("not installed", f"The configuration of {', '.join(named)} names "
                    f"{RUNTIME_PROGRAM}, and the container toolkit is not installed.")  # fmt: skip
 
 
-def read_runtime(facts: NodeFacts) -> LinkReading | None:
+def read_runtime(facts: NodeFacts) -> Link | None:
     silent = [name for name, answer in facts.answers.items() if not answer.answered]
     if silent:
         fault = f"{silent[0]} runs and does not answer within 10 seconds: containers cannot start."
-        return LinkReading(
-            f"{silent[0]} is silent", fault, f"{silent[0]}.service", Verdict.CRITICAL
-        )
+        return Link(f"{silent[0]} is silent", fault, f"{silent[0]}.service", Verdict.CRITICAL)
     units = tuple(dict.fromkeys(runtime.unit for runtime in facts.runtimes.values()))
     own = tuple(unit for unit in units if unit not in KUBELET_UNITS)
     return read_units(facts, own, "containers cannot start", failed=Verdict.CRITICAL)
 
 
-def read_nvidia_runtime(facts: NodeFacts) -> LinkReading | None:
+def read_nvidia_runtime(facts: NodeFacts) -> Link | None:
     """Only nodes of Kubernetes: docker with the toolkit needs no runtime for `--gpus`. Of k3s and
     RKE2, finding GF447 reports it."""
     toolkit = any(name in facts.packages for name in TOOLKIT_PACKAGES)
@@ -65,23 +63,23 @@ def read_nvidia_runtime(facts: NodeFacts) -> LinkReading | None:
         return None
     without = [name for name in names if not _names_program(facts, name)]
     if not without:
-        return LinkReading("there")
-    return LinkReading("missing", f"The configuration of {', '.join(without)} has no runtime nvidia: "
+        return Link("there")
+    return Link("missing", f"The configuration of {', '.join(without)} has no runtime nvidia: "
                    "pods that name it do not start.", facts.runtimes[without[0]].unit)  # fmt: skip
 
 
-def read_effect(facts: NodeFacts) -> LinkReading | None:
+def read_effect(facts: NodeFacts) -> Link | None:
     """The runtimes of a running docker, which reads its file when it starts or is reloaded."""
     answer = facts.answers.get("docker")
     if answer is None or not answer.answered:
         return None
     if NVIDIA in answer.runtimes or not _names_program(facts, "docker"):
-        return LinkReading(" ".join(answer.runtimes))
+        return Link(" ".join(answer.runtimes))
     fault = "daemon.json has the runtime nvidia, and the running docker does not know it."
-    return LinkReading(" ".join(answer.runtimes), fault, facts.runtimes["docker"].unit)
+    return Link(" ".join(answer.runtimes), fault, facts.runtimes["docker"].unit)
 
 
-def read_cri(facts: NodeFacts) -> LinkReading | None:
+def read_cri(facts: NodeFacts) -> Link | None:
     """containerd's plugins for the kubelet. On a host without a kubelet, they may be off."""
     answer = facts.answers.get("containerd")
     unit = "containerd.service"
@@ -90,29 +88,29 @@ def read_cri(facts: NodeFacts) -> LinkReading | None:
         return None
     wrong = [f"{name} is in state {state}" for name, state in answer.cri.items() if state != "ok"]
     if answer.cri and not wrong:
-        return LinkReading("loaded")
+        return Link("loaded")
     state = ", ".join(wrong) or "it is disabled"
     fault = f"containerd's CRI plugin does not work ({state}): the kubelet cannot start pods."
-    return LinkReading(state, fault, unit)
+    return Link(state, fault, unit)
 
 
-def read_cdi(facts: NodeFacts) -> LinkReading | None:
+def read_cdi(facts: NodeFacts) -> Link | None:
     if not facts.cdi_specs:
         return None
     loaded = facts.loaded_driver
     stale = [spec for spec in facts.cdi_specs if loaded and spec.driver not in ("", loaded)]
     if not stale:
-        return LinkReading(", ".join(spec.path for spec in facts.cdi_specs))
-    return LinkReading(f"{stale[0].path} of {stale[0].driver}", f"{stale[0].path} names the libraries "
+        return Link(", ".join(spec.path for spec in facts.cdi_specs))
+    return Link(f"{stale[0].path} of {stale[0].driver}", f"{stale[0].path} names the libraries "
                    f"of driver {stale[0].driver}, and {loaded} is loaded: containers that get GPUs "
                    "by CDI do not start.")  # fmt: skip
 
 
-def read_kubelet(facts: NodeFacts) -> LinkReading | None:
+def read_kubelet(facts: NodeFacts) -> Link | None:
     return read_units(facts, KUBELET_UNITS, "the node is NotReady")
 
 
-def read_exporter(facts: NodeFacts) -> LinkReading | None:
+def read_exporter(facts: NodeFacts) -> Link | None:
     return read_units(facts, EXPORTER_UNITS, "there are no metrics of the GPUs")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from gpufleet.core.names import count_noun
-from gpufleet.doctor.models import LinkReading, Verdict
+from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
 from gpufleet.driver.files import RIVALS
 from gpufleet.facts.model import NodeFacts
@@ -13,87 +13,87 @@ from gpufleet.facts.model import NodeFacts
 FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced.service"
 
 
-def read_packages(facts: NodeFacts) -> LinkReading:
+def read_packages(facts: NodeFacts) -> Link:
     if not facts.broken:
-        return LinkReading("in order")
-    return LinkReading(facts.broken, f"A transaction of packages was interrupted: {facts.broken}.")
+        return Link("in order")
+    return Link(facts.broken, f"A transaction of packages was interrupted: {facts.broken}.")
 
 
-def read_pci_bus(facts: NodeFacts) -> LinkReading:
-    return LinkReading(f"{len(facts.gpus)} on the PCI bus")
+def read_pci_bus(facts: NodeFacts) -> Link:
+    return Link(f"{len(facts.gpus)} on the PCI bus")
 
 
-def read_driver(facts: NodeFacts) -> LinkReading:
+def read_driver(facts: NodeFacts) -> Link:
     module = facts.module_on_disk
     version = facts.loaded_driver or (module.version if module else None) or facts.library
     if version or facts.operator_driver or _in_dkms(facts):
-        return LinkReading(version or "installed")
-    return LinkReading("none", "No NVIDIA driver is installed: no program can use the GPUs.")
+        return Link(version or "installed")
+    return Link("none", "No NVIDIA driver is installed: no program can use the GPUs.")
 
 
-def read_headers(facts: NodeFacts) -> LinkReading | None:
+def read_headers(facts: NodeFacts) -> Link | None:
     if not _in_dkms(facts):
         return None
     if facts.kernel.headers or facts.module_on_disk:
-        return LinkReading("there" if facts.kernel.headers else "missing, and not needed now")
+        return Link("there" if facts.kernel.headers else "missing, and not needed now")
     kernel = facts.kernel.release
-    return LinkReading("missing", f"The headers of the running kernel {kernel} are missing, so DKMS "
+    return Link("missing", f"The headers of the running kernel {kernel} are missing, so DKMS "
                    "cannot build the module.")  # fmt: skip
 
 
-def read_build(facts: NodeFacts) -> LinkReading | None:
+def read_build(facts: NodeFacts) -> Link | None:
     if facts.operator_driver or not (facts.library or facts.module_on_disk or _in_dkms(facts)):
         return None
     kernel = facts.kernel.release
     if facts.module_on_disk or "nvidia" in facts.modules:
-        return LinkReading(f"there for {kernel}")
-    return LinkReading("missing", f"There is no nvidia module for the running kernel {kernel}.")
+        return Link(f"there for {kernel}")
+    return Link("missing", f"There is no nvidia module for the running kernel {kernel}.")
 
 
-def read_signature(facts: NodeFacts) -> LinkReading | None:
+def read_signature(facts: NodeFacts) -> Link | None:
     module = facts.module_on_disk
     if not module or facts.kernel.secure_boot is None:
         return None
     if not facts.kernel.secure_boot:
-        return LinkReading("Secure Boot is off")
+        return Link("Secure Boot is off")
     if module.signer or "nvidia" in facts.modules:
-        return LinkReading(f"Secure Boot is on, signed by {module.signer or 'an enrolled key'}")
-    return LinkReading("Secure Boot is on, not signed", "Secure Boot is on, and the nvidia module is "
+        return Link(f"Secure Boot is on, signed by {module.signer or 'an enrolled key'}")
+    return Link("Secure Boot is on, not signed", "Secure Boot is on, and the nvidia module is "
                    "not signed: the kernel rejects it.")  # fmt: skip
 
 
-def read_nouveau(facts: NodeFacts) -> LinkReading:
+def read_nouveau(facts: NodeFacts) -> Link:
     rivals = {gpu.driver: gpu.slot for gpu in facts.gpus if gpu.driver in RIVALS}
     if not rivals:
-        return LinkReading("none")
+        return Link("none")
     names = ", ".join(f"{name} has {slot}" for name, slot in rivals.items())
-    return LinkReading(names, f"Another kernel driver has a GPU: {names}.")
+    return Link(names, f"Another kernel driver has a GPU: {names}.")
 
 
-def read_loaded(facts: NodeFacts) -> LinkReading:
+def read_loaded(facts: NodeFacts) -> Link:
     if "nvidia" in facts.modules:
-        return LinkReading(f"nvidia {facts.loaded_driver or ''}".strip())
+        return Link(f"nvidia {facts.loaded_driver or ''}".strip())
     by = " by the GPU Operator's driver container" if facts.operator_driver else ""
-    return LinkReading("not loaded", f"The nvidia module is not loaded{by}.")
+    return Link("not loaded", f"The nvidia module is not loaded{by}.")
 
 
-def read_version(facts: NodeFacts) -> LinkReading | None:
+def read_version(facts: NodeFacts) -> Link | None:
     if facts.loaded_driver is None:
         return None
     module = facts.module_on_disk
     on_disk = f", on disk {module.version}" if module else ""
     library = f", library {facts.library}" if facts.library else ""
-    return LinkReading(f"loaded {facts.loaded_driver}{on_disk}{library}")
+    return Link(f"loaded {facts.loaded_driver}{on_disk}{library}")
 
 
-def read_bound(facts: NodeFacts) -> LinkReading | None:
+def read_bound(facts: NodeFacts) -> Link | None:
     if "nvidia" not in facts.modules:
         return None
     bound = [gpu for gpu in facts.gpus if gpu.driver == "nvidia"]
-    return LinkReading(f"{len(bound)} of {len(facts.gpus)}")
+    return Link(f"{len(bound)} of {len(facts.gpus)}")
 
 
-def read_nodes(facts: NodeFacts) -> LinkReading | None:
+def read_nodes(facts: NodeFacts) -> Link | None:
     """The first use of a GPU creates its nodes, so a missing node alone is not a fault."""
     bound = [gpu for gpu in facts.gpus if gpu.driver == "nvidia"]
     if not bound or facts.operator_driver:
@@ -103,80 +103,78 @@ def read_nodes(facts: NodeFacts) -> LinkReading | None:
     if "/dev/nvidiactl" not in facts.device_nodes:
         read += ", without /dev/nvidiactl"
     elif len(there) >= len(bound):
-        return LinkReading(read)
+        return Link(read)
     if facts.listed is None or not facts.listed.error:
-        return LinkReading(f"{read}, created at the first use")
-    return LinkReading(read, "Device nodes of the driver are missing, and nvidia-smi fails: programs "
+        return Link(f"{read}, created at the first use")
+    return Link(read, "Device nodes of the driver are missing, and nvidia-smi fails: programs "
                    "cannot open the GPUs.")  # fmt: skip
 
 
-def read_nvml(facts: NodeFacts) -> LinkReading | None:
+def read_nvml(facts: NodeFacts) -> Link | None:
     if facts.listed is not None:  # finding GF151 says if it is at fault
-        return LinkReading(facts.listed.error or f"{facts.listed.gpus} listed")
+        return Link(facts.listed.error or f"{facts.listed.gpus} listed")
     error = facts.health.error if facts.health else None
     if error is None:
         return None
-    return LinkReading(error or "works", error and f"nvidia-smi fails: {error}.")
+    return Link(error or "works", error and f"nvidia-smi fails: {error}.")
 
 
-def read_readings(facts: NodeFacts) -> LinkReading | None:
+def read_readings(facts: NodeFacts) -> Link | None:
     """The readings of nvidia-smi, without which nothing is known of the GPUs."""
     if facts.health is None:
         return None
     if facts.health.error == "":
-        return LinkReading(f"{count_noun(len(facts.health.gpus), 'GPU')}")
+        return Link(f"{count_noun(len(facts.health.gpus), 'GPU')}")
     loaded = "nvidia" in facts.modules
     why = facts.health.error or ("it is not installed" if loaded else "the driver is not loaded")
-    return LinkReading(
-        "none", f"nvidia-smi cannot read the GPUs, so their state is not known: {why}."
-    )
+    return Link("none", f"nvidia-smi cannot read the GPUs, so their state is not known: {why}.")
 
 
-def read_log(facts: NodeFacts) -> LinkReading | None:
+def read_log(facts: NodeFacts) -> Link | None:
     """The range of the kernel log. A log with an overwritten start is normal."""
     health = facts.health
     if health is None or "nvidia" not in facts.modules:
         return None
     if health.log_since is None:
         fault = "The kernel log cannot be read, so errors of GPUs (XID) are not known."
-        return LinkReading("not readable", fault)
+        return Link("not readable", fault)
     since = datetime.fromtimestamp(health.log_since, timezone.utc)
     whole = "" if health.log_complete else "; its start was overwritten"
-    return LinkReading(f"since {since:%Y-%m-%d %H:%M} UTC{whole}")
+    return Link(f"since {since:%Y-%m-%d %H:%M} UTC{whole}")
 
 
-def read_persistence(facts: NodeFacts) -> LinkReading | None:
+def read_persistence(facts: NodeFacts) -> Link | None:
     """The mode that the GPUs have, whoever has set it, or else the unit."""
     modes = [gpu.persistence for gpu in facts.health.gpus] if facts.health else []
     off = modes.count("Disabled")
     if modes and not off and None not in modes:
-        return LinkReading(f"on for {count_noun(len(modes), 'GPU')}")
+        return Link(f"on for {count_noun(len(modes), 'GPU')}")
     found = read_units(facts, (PERSISTENCED_UNIT,), "each program waits until its GPU has started")
     if not off or (found and found.fault):
         return found
     fault = f"Persistence mode is off for {count_noun(off, 'GPU')}: each program waits until its "
-    return LinkReading("off", f"{fault}GPU has started.", PERSISTENCED_UNIT, Verdict.INFO)
+    return Link("off", f"{fault}GPU has started.", PERSISTENCED_UNIT, Verdict.INFO)
 
 
-def read_fabric(facts: NodeFacts) -> LinkReading | None:
+def read_fabric(facts: NodeFacts) -> Link | None:
     unit = f"{FABRIC_MANAGER}.service"
     service = facts.services.get(unit)
     if not facts.nvswitches or facts.operator_driver or "nvidia" not in facts.modules:
         return None
     if service is None:
-        return LinkReading("not installed", "The host has NVSwitches and no fabric manager: CUDA fails "
+        return Link("not installed", "The host has NVSwitches and no fabric manager: CUDA fails "
                        "with error 802.", unit)  # fmt: skip
     if service.active != "active":
-        return LinkReading(service.active, f"The fabric manager does not run ({service.active}): CUDA "
+        return Link(service.active, f"The fabric manager does not run ({service.active}): CUDA "
                        "fails with error 802.", unit)  # fmt: skip
     versions = {
         each.upstream for name, each in facts.packages.items() if name.startswith(FABRIC_MANAGER)
     }
     if versions and facts.loaded_driver and facts.loaded_driver not in versions:
         other = ", ".join(sorted(versions))
-        return LinkReading(f"active, {other}", f"The fabric manager is {other}, the driver "
+        return Link(f"active, {other}", f"The fabric manager is {other}, the driver "
                        f"{facts.loaded_driver}: they need the same version.", unit)  # fmt: skip
-    return LinkReading(f"active {' '.join(versions)}".strip())
+    return Link(f"active {' '.join(versions)}".strip())
 
 
 def _in_dkms(facts: NodeFacts) -> bool:

@@ -12,7 +12,7 @@ from gpufleet.doctor.gpus import judge_gpus
 from gpufleet.doctor.models import (
     CheckOutcome,
     DoctorCheck,
-    LinkReading,
+    Link,
     Readings,
     SubjectVerdict,
     Verdict,
@@ -105,7 +105,7 @@ def _of_finding(check: DoctorCheck, finding: Finding, read: str) -> CheckOutcome
     )
 
 
-def _of_reading(check: DoctorCheck, reading: LinkReading) -> CheckOutcome:
+def _of_reading(check: DoctorCheck, reading: Link) -> CheckOutcome:
     if not reading.fault:
         return CheckOutcome(check.id, Verdict.PASS, reading.read)
     return CheckOutcome(

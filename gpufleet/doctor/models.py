@@ -87,7 +87,7 @@ load_checks = entry_loader(DoctorChecks, "doctor/checks")
 
 
 @dataclass(frozen=True, slots=True)
-class LinkReading:
+class Link:
     """The reading of a check. `fault`: a sentence, or "" if all is well."""
 
     read: str
@@ -166,4 +166,4 @@ class JudgedFleet:
         return worst_verdict(each.verdict for each in self.every)
 
 
-Readings = Mapping[str, LinkReading | None]  # check -> what it read, None if it does not apply
+Readings = Mapping[str, Link | None]  # check -> what it read, None if it does not apply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpufleet.doctor.models import LinkReading, Verdict
+from gpufleet.doctor.models import Link, Verdict
 from gpufleet.facts.model import NodeFacts, Service
 
 
@@ -19,7 +19,7 @@ class _Unit:
 
 def read_units(
     facts: NodeFacts, names: tuple[str, ...], effect: str, *, failed: Verdict | None = None
-) -> LinkReading | None:
+) -> Link | None:
     """Read the units of a link that exist. A disabled unit that does not run is not a fault.
     `failed`: verdict of a unit that has failed, if not the severity of the check."""
     there = [facts.services[name] for name in names if name in facts.services]
@@ -28,9 +28,9 @@ def read_units(
     read = ", ".join(f"{each.name} {each.active}" for each in there)
     down = next((unit for each in there if (unit := _down(each))), None)
     if down is None:
-        return LinkReading(read)
+        return Link(read)
     fault = f"{down.name} {down.state}: {effect}."
-    return LinkReading(read, fault, down.name, failed if down.failed else None)
+    return Link(read, fault, down.name, failed if down.failed else None)
 
 
 def _down(service: Service) -> _Unit | None:
