@@ -293,8 +293,7 @@ def pyinfra_arguments(
     *,
     lists: bool = False,
 ) -> list[str]:
-    """pyinfra's arguments for a run without its question, with gpufleet's config.py unless the
-    working directory has one. `lists`: with --dry, pyinfra lists the operations."""
+    """pyinfra's arguments for a run that asks nothing. `lists`: with --dry, it lists operations."""
     config = [] if Path(CONFIG).is_file() else ["--config", str(shipped_path(CONFIG))]
     chosen = [word for pattern in limit for word in option_of(pattern)]
     yes = [] if lists else ["-y"]
