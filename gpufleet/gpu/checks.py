@@ -40,27 +40,11 @@ class WantedGpu:
 
 
 def check_keys(settings: GpuSettings) -> list[Finding]:
-    """A finding for each contradiction between keys."""
+    """A finding if keys contradict each other."""
     divides = any((settings.mig or {}).values())
-    how, shares = settings.sharing, settings.sharing in ("time-slicing", "mps")
-    cases = {
-        f'gpu_sharing = "{how}" is for whole GPUs, and gpu_mig divides them': shares and divides,
-        'gpu_sharing = "whole" contradicts gpu_mig': settings.sharing == "whole" and divides,
-        'gpu_sharing = "mig" has no layout': settings.sharing == "mig" and not divides,
-        f'gpu_sharing = "{how}" lacks gpu_replicas': shares and settings.replicas is None,
-        "gpu_replicas needs gpu_sharing time-slicing or mps": not shares
-        and settings.replicas is not None,
-        "MPS sets the compute mode itself": settings.sharing == "mps"
-        and settings.compute_mode is not None,
-        "A GPU in MIG mode has no other compute mode than the default": divides
-        and settings.compute_mode not in (None, "default"),
-    }
-    remedy = "Change gpu_sharing, gpu_replicas, gpu_mig or gpu_compute_mode."
-    return [
-        found.SHARING_CONTRADICTS(what=what, remedy=remedy)
-        for what, wrong in cases.items()
-        if wrong
-    ]
+    if divides and settings.compute_mode not in (None, "default"):
+        return [found.COMPUTE_MODE_OF_MIG(mode=settings.compute_mode)]
+    return []
 
 
 def check_targets(
@@ -150,7 +134,7 @@ def _lacking(settings: GpuSettings, state: GpuState) -> dict[str, bool]:
 
 
 def _other_managers(settings: GpuSettings, facts: NodeFacts) -> Iterator[Finding]:
-    if settings.mig is None and settings.sharing is None:
+    if settings.mig is None:
         return
     service = facts.services.get(MIG_MANAGER)
     if service and (service.enabled == "enabled" or service.active == "active"):

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker, info, warning
 
-SHARING_CONTRADICTS = blocker(
+COMPUTE_MODE_OF_MIG = blocker(
     "GF480",
-    "Contradictory GPU sharing",
-    "{what}.",
-    "{remedy}",
-    description="The keys gpu_sharing, gpu_replicas, gpu_mig and gpu_compute_mode of a host do not "
-    "fit together. NVIDIA's device plugin offers time-slicing and MPS for whole GPUs, not for MIG "
-    "instances; MPS sets the compute mode itself, and a GPU in MIG mode accepts no other than the "
-    "default. The message names the keys.",
-    advice="Change the keys that the message names.",
+    "Compute mode does not fit MIG",
+    "gpu_compute_mode is {mode}, and a GPU that gpu_mig divides accepts only the default mode.",
+    "Remove gpu_compute_mode or gpu_mig from the host.",
 )
 NO_MIG_MODEL = blocker(
     "GF481",
@@ -57,13 +52,15 @@ OTHER_MANAGER = blocker(
     "Another program manages MIG",
     "{manager} manages the MIG layout of this host, and would undo gpu_mig.",
     "Disable it (`systemctl --no-reload disable nvidia-mig-manager`; in the GPU Operator "
-    "migManager.enabled=false), or remove the keys gpu_sharing and gpu_mig.",
+    "migManager.enabled=false), or remove the key gpu_mig.",
 )
 GPU_HAS_WORK = blocker(
     "GF488",
     "GPUs to be changed are in use",
     "{change} would interrupt running GPU work ({work}).",
-    "Stop it, or drain the node, and run again. driver_allow_disruption does not apply here.",
+    "Stop it and run again; driver_allow_disruption does not apply here. On a node of Kubernetes: "
+    "drain it, `systemctl stop kubelet`, stop the containers of the device plugin and of DCGM "
+    "(`crictl ps`, `crictl stop ID`), run again, then `systemctl start kubelet`.",
 )
 RESET_NEEDED = blocker(
     "GF489",

@@ -59,7 +59,6 @@ def _parse_clocks(value: Any) -> Any:
 
 Layouts = Annotated[dict[str, Layout], BeforeValidator(_parse_layouts)]
 Clocks = Annotated[tuple[int, int] | Literal["default"], BeforeValidator(_parse_clocks)]
-Sharing = Literal["whole", "mig", "time-slicing", "mps"]
 ComputeMode = Literal["default", "exclusive-process", "prohibited"]
 
 
@@ -69,15 +68,6 @@ class GpuSettings(RoleSettings):
     prefix = "gpu_"
     reserved: ClassVar[bool] = False  # inventories have keys such as gpu_model of their own
 
-    sharing: Sharing | None = Field(
-        None,
-        description="How programs share a GPU. `mig`: by the layout of `gpu_mig`. `whole`, "
-        "`time-slicing`, `mps`: MIG is off; a cluster's device plugin offers each GPU "
-        "`gpu_replicas` times for the last two.",
-    )
-    replicas: int | None = Field(
-        None, ge=2, description="How many programs share a GPU with `time-slicing` or `mps`."
-    )
     mig: Layouts | None = Field(
         None,
         description="MIG profiles with their number, for all GPUs or by index. `off`: no MIG.",
@@ -105,10 +95,8 @@ class GpuSettings(RoleSettings):
     def manages(self) -> bool:
         """True if a key asks for a state of the GPUs."""
         asked = (self.mig, self.power_limit, self.clocks, self.memory_clocks, self.compute_mode)
-        return self.sharing is not None or any(key is not None for key in (*asked, self.ecc))
+        return any(key is not None for key in (*asked, self.ecc))
 
     def layout_of(self, index: int) -> Layout | None:
         """The wanted MIG layout of a GPU, or None if its layout is not managed."""
-        if self.mig is not None:
-            return self.mig.get(str(index), self.mig.get(ALL))
-        return () if self.sharing in ("whole", "time-slicing", "mps") else None
+        return (self.mig or {}).get(str(index), (self.mig or {}).get(ALL))

@@ -114,7 +114,7 @@ def test_a_removed_key_changes_nothing_and_is_reported() -> None:
         (gpu_host(WHOLE), {"gpu_clocks": [1000, 1411]}, "GF486"),
         (gpu_host(WHOLE), {"gpu_memory_clocks": [1594, 1594]}, "GF486"),
         (gpu_host(WHOLE), {"gpu_mig": "3g.40gb:2"}, "GF489"),
-        (gpu_host(DIVIDED), {"gpu_sharing": "whole"}, "GF489"),
+        (gpu_host(DIVIDED), {"gpu_mig": "off"}, "GF489"),
         (gpu_host(WHOLE), {"gpu_ecc": False}, "GF489"),
         (gpu_host(WHOLE, gpu_processes=(TRAIN,)), LAYOUT, "GF488"),
         (gpu_host(WHOLE, gpu_pods=1), LAYOUT, "GF488"),

@@ -42,7 +42,6 @@ def test_a_layout_is_text_a_list_or_by_index(written: Any, layouts: Any) -> None
         {"gpu_mig": 7},
         {"gpu_mig": {0: "off", "00": "1g.10gb:7"}},
         {"gpu_mig": "1g.10gb\x1b[31m"},
-        {"gpu_replicas": 1, "gpu_sharing": "mps"},
         {"gpu_power_limit": 0},
         {"gpu_clocks": [1400, 1000]},
         {"gpu_clocks": "fast"},
@@ -61,14 +60,6 @@ def test_a_wrong_value_is_refused_with_its_key(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {"gpu_sharing": "mps", "gpu_replicas": 4, "gpu_mig": "1g.10gb:7"},
-        {"gpu_sharing": "time-slicing", "gpu_replicas": 4, "gpu_mig": {0: "1g.10gb"}},
-        {"gpu_sharing": "whole", "gpu_mig": "1g.10gb:7"},
-        {"gpu_sharing": "mig"},
-        {"gpu_sharing": "mig", "gpu_mig": "off"},
-        {"gpu_sharing": "time-slicing"},
-        {"gpu_replicas": 4},
-        {"gpu_sharing": "mps", "gpu_replicas": 4, "gpu_compute_mode": "default"},
         {"gpu_compute_mode": "exclusive-process", "gpu_mig": "1g.10gb:7"},
     ],
 )
@@ -79,7 +70,7 @@ def test_contradictory_keys_are_refused(data: dict[str, Any]) -> None:
 
 
 def test_a_user_may_have_keys_with_the_same_prefix() -> None:
-    settings, problems = load_node_settings({"gpu_model": "A100", "gpu_sharing": "whole"})
+    settings, problems = load_node_settings({"gpu_model": "A100", "gpu_mig": "off"})
     assert settings, problems
 
 
