@@ -48,7 +48,7 @@ KEPT_RELEASE_FAILED = warning(
     "{keeper} applies release {release}, and its revision {revision} failed; gpufleet does not "
     "change it.",
     "Read the reason: `kubectl -n {namespace} describe {kind} {name}`. Correct the files that "
-    "{keeper} reads, or run `flux reconcile {kind} {name} -n {namespace} --force`.",
+    "{keeper} reads.",
 )
 VALUES_EDITED = warning(
     "GF868",
