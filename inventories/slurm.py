@@ -16,8 +16,8 @@ import re
 from gpufleet.run.sources import Answer, Machine, ask_program, group_machines
 
 _ABSENT = {"FUTURE", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN"}  # states without a machine
-_GPU = re.compile(r"(?:^|,)gpu(?::([^:,(]*[^:,(\d][^:,(]*))?:(\d+)")  # gpu:a100:8(S:0-1)
-_SLICE = re.compile(r"\d+g\.\d+gb")  # a part of a GPU, by MIG: no number of GPUs
+_GPU = re.compile(r"(?:^|,)gpu(?::([^:,(]+))?:(\d+)")  # gpu:a100:8(S:0-1), gpu:3090:4
+_SLICE = re.compile(r"(?<![a-z0-9])\d+g(?:\.\d+gb|$)")  # a part of a GPU, by MIG: no number of GPUs
 
 
 def _texts(row: Answer, path: str) -> list[str]:

@@ -10,9 +10,14 @@ from gpufleet.core.visible import one_line
 from gpufleet.facts.gpu import Listed
 from gpufleet.status.models import FleetStatus
 
-# Slurm takes the driver's name of a GPU in lower case, with underscores, and adds the MIG profile.
-# Source: https://slurm.schedmd.com/gres.html (read 2026-11-27), AutoDetect and MIG Management
+# Slurm takes the driver's name of a GPU in lower case, with underscores. For a MIG device it takes
+# the name up to the first hyphen, and adds slices and memory, as in nvidia_a100_3g.39gb. The memory
+# is not that of the profile: Slurm rounds what the driver of the day reports. A type in slurm.conf
+# needs to be a part of that text only.
+# Sources: https://slurm.schedmd.com/gres.html (read 2026-11-27), AutoDetect and MIG Management;
+# _handle_mig in https://github.com/SchedMD/slurm, src/plugins/gpu/nvml/gpu_nvml.c (read 2026-11-29)
 NOT_IN_A_TYPE = re.compile(r"[^a-z0-9_.+-]")
+_SHAPE = re.compile(r"(\d+g)\.\d+gb")  # without parts of an instance (1c.) and media (+me)
 
 
 def layout_of_boards(listed: Listed | None) -> str:
@@ -32,13 +37,22 @@ def _layout(devices: tuple[str, ...]) -> str:
 
 def gres_of_boards(listed: Listed | None) -> tuple[tuple[str, int], ...]:
     """Slurm's types of the GPUs and MIG devices of a host, with their number."""
-    counts: Counter[str] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()  # by type without memory, and with it
     for board in listed.boards if listed else ():
         name = NOT_IN_A_TYPE.sub("", board.name.lower().replace(" ", "_"))
-        counts.update(f"{name}_{device}" for device in board.devices)
+        counts.update(_mig_types(name.partition("-")[0], device) for device in board.devices)
         if not board.devices:
-            counts[name] += 1
-    return tuple(counts.items())
+            counts[name, name] += 1
+    shared = Counter(short for short, _ in counts)
+    return tuple(
+        (short if shared[short] == 1 else full, count) for (short, full), count in counts.items()
+    )
+
+
+def _mig_types(name: str, device: str) -> tuple[str, str]:
+    """The type of a MIG device without its memory, and with it."""
+    shape = _SHAPE.search(device)
+    return (f"{name}_{shape[1]}", f"{name}_{shape[0]}") if shape else (name, name)
 
 
 def as_gres(fleet: FleetStatus) -> str:

@@ -232,8 +232,8 @@ def test_lines_for_slurm_have_mig_devices_as_types(run: Run) -> None:
         "NodeName=gpu-7,gpu-8 AutoDetect=nvml",
         "NodeName=gpu-9 AutoDetect=nvml",
         "# slurm.conf",
-        "NodeName=gpu-7,gpu-8 Gres=gpu:nvidia_h100_80gb_hbm3_3g.40gb:1,"
-        "gpu:nvidia_h100_80gb_hbm3_1g.10gb:1,gpu:nvidia_h100_80gb_hbm3:1",
+        "NodeName=gpu-7,gpu-8 Gres=gpu:nvidia_h100_80gb_hbm3_3g:1,"
+        "gpu:nvidia_h100_80gb_hbm3_1g:1,gpu:nvidia_h100_80gb_hbm3:1",
         "NodeName=gpu-9 Gres=gpu:x_y2j_nodenamez_gresgpu9:1",
         "# no GPU was read: gpu-04",
     ]

@@ -5,13 +5,14 @@ The answers have the shape of those of the programs, with names and numbers of o
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from source_fakes import ROOT, NetBox, error_of, load, names
+from source_fakes import ROOT, NetBox, error_of, load, names, recorded
 
 from gpufleet.node.settings import settings_problems
 from gpufleet.verify.inventory import load_targets
@@ -62,3 +63,24 @@ def test_a_command_prints_the_error_without_a_traceback(programs: Path) -> None:
     expected = "GF701 Cannot load inventory inventories/azure.py: az vm list: cannot start az "
     assert done.stderr.startswith(expected)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus", "model"),
+    [
+        ("gpu:3090:8(S:0-1)", 8, "3090"),
+        ("gpu:2080:2,gpu:a40:2", 4, "2080"),
+        ("gpu:8(S:0-1)", 8, None),
+        ("gpu:nvidia_a100_3g:2", None, "nvidia_a100_3g"),
+        ("gpu:3g.40gb:2", None, "3g.40gb"),
+    ],
+)
+def test_slurm_types_of_digits_and_parts_of_a_gpu(
+    gres: str, gpus: int | None, model: str | None, programs: Path
+) -> None:
+    answer = recorded("scontrol")
+    answer["nodes"] = [{**answer["nodes"][0], "gres": gres}]
+    (programs / "scontrol.json").write_text(json.dumps(answer))
+    (programs / "scontrol").write_text(f"#!/bin/sh\ncat {programs}/scontrol.json\n")
+    [(_, data)] = load("slurm")["gpu_nodes"][0]
+    assert (data.get("node_gpus"), data.get("model")) == (gpus, model)
