@@ -57,6 +57,29 @@ def test_the_largest_instances_come_first() -> None:
     assert order_layout(layout, A100, CATALOG) == ("3g.40gb", "1g.20gb", "1g.10gb")
 
 
+@pytest.mark.parametrize(
+    ("device", "layout"),
+    [
+        (0x20F6, "1g.5gb:7"),  # A800 40 GB
+        (0x20F3, "1g.10gb:7"),  # A800 80 GB
+        (0x20F5, "4g.40gb, 3g.40gb"),
+        (0x2322, "1g.10gb+me, 1g.10gb:6"),  # H800
+        (0x2324, "7g.80gb"),
+        (0x233A, "3g.47gb:2"),
+        (0x2BB5, "1g.24gb-me:4"),  # RTX PRO 6000
+        (0x2BB5, "2g.48gb+gfx, 1g.24gb+gfx:2"),
+        (0x2BB1, "2g.48gb+me.all, 1g.24gb-me:2"),
+        (0x2BB4, "4g.96gb+gfx"),
+    ],
+)
+def test_gpus_of_other_names_and_profiles_of_media_and_graphics(device: int, layout: str) -> None:
+    model = CATALOG.model(device)
+    assert model
+    wanted = parse_layout(layout)
+    assert {*wanted} <= {*CATALOG.shapes(model)}
+    assert not misfit_reason(wanted, model, CATALOG)
+
+
 @pytest.mark.parametrize("model", CATALOG.models, ids=lambda model: model.title)
 def test_every_profile_fits_as_often_as_it_says_and_not_more(model: object) -> None:
     known = next(each for each in CATALOG.models if each is model)
