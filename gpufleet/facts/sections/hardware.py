@@ -26,6 +26,7 @@ _MINOR = re.compile(
     r"minor /proc/driver/nvidia/gpus/([^/]+)/information:Device Minor:\s*(\d{1,4})$"
 )
 _LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}|{_STATE}|minor |{_MANAGER}$")
+_DETAIL = "NVML library version: "  # follows the error of a mismatch
 _TIMED_OUT = ("124", "137")  # exit codes of timeout
 STATE_FIELDS = 13  # values that the query of smi.sh prints for a GPU
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
@@ -88,6 +89,7 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
         return None
     code = said[-1].removeprefix("exit ")
     texts = [line.strip() for line in said[1:-1] if not _LISTED.match(line)]
+    texts = [text for text in texts if not text.startswith(_DETAIL)]
     if code == "0":
         error = ""
     elif not code.isdecimal() or code in _TIMED_OUT:
