@@ -27,7 +27,13 @@ case "$*" in
     *--query-gpu=power.limit*) get power 150.00 ;;
     *' -mig 1') echo Enabled >"$STATE/mig" ;;
     *' -pl '*) shift 3; echo "$1" >"$STATE/power" ;;
-    *' -r') echo 'GPU reset is not possible' ;;
+    *--query-gpu=persistence_mode*) get persistence Disabled ;;
+    *' -pm 0') echo Disabled >"$STATE/persistence" ;;
+    *' -pm 1') echo Enabled >"$STATE/persistence" ;;
+    *' -r')
+        get persistence Disabled >"$STATE/reset_with"
+        echo 'GPU reset is not possible'
+        ;;
 esac
 [ ! -e "$STATE/warns" ] || echo 'WARNING: infoROM is corrupted at gpu 0000:17:00.0'
 """
@@ -64,6 +70,13 @@ def test_services_that_wait_for_the_unit_are_started_without_waiting(tmp_path: P
     assert "start nvidia-persistenced" in said  # settings after it must last
     assert "--no-block start nvidia-dcgm" in said
     assert "--no-block start dcgm" in said
+
+
+def test_persistence_mode_without_its_daemon_is_off_during_a_reset(tmp_path: Path) -> None:
+    (tmp_path / "persistence").write_text("Enabled\n")  # by `nvidia-smi -pm 1`
+    run(tmp_path, "mig=1g.10gb reset=1")
+    assert (tmp_path / "reset_with").read_text() == "Disabled\n"
+    assert (tmp_path / "persistence").read_text() == "Enabled\n"
 
 
 def test_a_default_limit_with_a_fraction_is_set_whole(tmp_path: Path) -> None:
