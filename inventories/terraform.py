@@ -33,7 +33,16 @@ _TYPES = {  # resource -> paths of name, address, tags, model, and of the state 
         "name", "access_ip_v4", "metadata", "flavor_name", "power_state"),
 }  # fmt: skip
 _UP = ("running", "active")
+_ALL = {"tags": "tags_all", "labels": "effective_labels"}  # with the provider's default tags
 _GPUS = f"{FLEET_TAG}_gpus"
+
+
+def _tags(row: Answer) -> Answer:
+    """The tags of a machine."""
+    own = _TYPES[row.need("type", str)][2]
+    paths = [f"values.{path}" for path in (_ALL.get(own, own), own)]
+    path = next((path for path in paths if row.get(path, dict)), paths[-1])
+    return row.part(path, row.get(path, dict) or {})
 
 
 def _resources(module: Answer) -> Iterator[Answer]:
@@ -41,17 +50,16 @@ def _resources(module: Answer) -> Iterator[Answer]:
     for row in module.rows("resources", needed=False):
         paths = _TYPES.get(row.need("type", str))
         if paths and row.need("mode", str) == "managed":
-            tags = row.get(f"values.{paths[2]}", dict) or {}
             state = row.get(f"values.{paths[4]}", str) if paths[4] else _UP[0]
-            if FLEET_TAG in tags and (state or "").lower() in _UP:
+            if FLEET_TAG in _tags(row).value and (state or "").lower() in _UP:
                 yield row
     for child in module.rows("child_modules", needed=False):
         yield from _resources(child)
 
 
 def _machine(row: Answer) -> Machine:
-    name, address, tags, model, _ = (f"values.{path}" for path in _TYPES[row.need("type", str)])
-    pairs = row.part(tags, row.need(tags, dict))
+    name, address, _, model, _ = (f"values.{path}" for path in _TYPES[row.need("type", str)])
+    pairs = _tags(row)
     return Machine(
         name=row.get(name, str) or row.need("values.id", str),
         address=row.need(address, str),

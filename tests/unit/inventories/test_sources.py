@@ -84,3 +84,21 @@ def test_slurm_types_of_digits_and_parts_of_a_gpu(
     (programs / "scontrol").write_text(f"#!/bin/sh\ncat {programs}/scontrol.json\n")
     [(_, data)] = load("slurm")["gpu_nodes"][0]
     assert (data.get("node_gpus"), data.get("model")) == (gpus, model)
+
+
+def test_terraform_reads_tags_that_the_provider_adds(programs: Path) -> None:
+    state = recorded("terraform")
+    rows = state["values"]["root_module"]["resources"]
+    aws = next(row for row in rows if row["values"].get("tags", {}).get("Name") == "train-01")
+    values = {**aws["values"], "tags": {"Name": "train-01"}, "tags_all": aws["values"]["tags"]}
+    google = {"type": "google_compute_instance", "mode": "managed", "values": {
+        "name": "lab-9", "network_interface": [{"network_ip": "10.30.0.9"}], "labels": {},
+        "effective_labels": {"gpufleet": "gpu-nodes"}, "current_status": "RUNNING",
+    }}  # fmt: skip
+    state["values"]["root_module"] = {"resources": [{**aws, "values": values}, google]}
+    (programs / "terraform.json").write_text(json.dumps(state))
+    (programs / "terraform").write_text(f"#!/bin/sh\ncat {programs}/terraform.json\n")
+    found = load("terraform")
+    assert names(found["gpu_nodes"]) == ["train-01", "lab-9"]
+    assert dict(found["gpu_nodes"][0])["train-01"]["node_gpus"] == 8
+    assert found["tag_team_vision"] == ["train-01"]
