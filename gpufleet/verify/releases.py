@@ -23,7 +23,8 @@ LABEL = "gpufleet"  # on the Secrets of our releases
 # https://github.com/fluxcd/helm-controller/blob/main/CHANGELOG.md (read 2026-11-29)
 # https://argo-cd.readthedocs.io/en/stable/user-guide/resource_tracking/ (read 2026-11-29)
 FLUX_NAME = "helm.toolkit.fluxcd.io/name"
-TRACKING_ID, INSTANCE = "argocd.argoproj.io/tracking-id", "app.kubernetes.io/instance"
+TRACKING_ID = "argocd.argoproj.io/tracking-id"
+INSTANCES = ("argocd.argoproj.io/instance", "app.kubernetes.io/instance")
 CHART_LABELS_OF_OBJECTS = ("helm.sh/chart", "chart")
 UNREADABLE = "a record that cannot be read"
 
@@ -76,7 +77,7 @@ def deployed_release(cluster: CheckedCluster, chart: str) -> Deployed | None:
 def by_argocd(annotations: Labels | None, labels: Labels | None, chart: str) -> bool:
     """Whether Argo CD applies an object as a part of our Application of a chart."""
     tracked = (annotations or {}).get(TRACKING_ID, "").split(":")[0].rpartition("_")[2]
-    names = (tracked, (labels or {}).get(INSTANCE, ""))
+    names = (tracked, *((labels or {}).get(label, "") for label in INSTANCES))
     return f"gpufleet-{chart}" in (name.partition(".")[0] for name in names)
 
 

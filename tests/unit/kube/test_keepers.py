@@ -53,6 +53,16 @@ TRACKED = "argocd.argoproj.io/tracking-id"
             "dcgm-exporter",
         ),
         ({"labels": {"app.kubernetes.io/instance": "dcgm-exporter"}}, None, ""),
+        (
+            {"labels": {"argocd.argoproj.io/instance": "monitoring"}},
+            Keeper("Argo CD", "Application", "", "monitoring"),
+            "",
+        ),
+        (
+            {"labels": {"argocd.argoproj.io/instance": "gpufleet-dcgm-exporter.lab"}},
+            Keeper("Argo CD", "Application", "", "gpufleet-dcgm-exporter.lab"),
+            "dcgm-exporter",
+        ),
     ],
 )
 def test_the_marks_of_each_tool(

@@ -96,6 +96,7 @@ def applied(tool: str, name: str, space: str = "watch") -> Any:
     """A workload of the release that a tool applies for its object of that name."""
     labels = {"helm.sh/chart": f"{CHART}-4.5.6"}
     labels |= {"flux": {"helm.toolkit.fluxcd.io/name": name},
+               "argocd-own-label": {"argocd.argoproj.io/instance": name},
                "argocd-label": {"app.kubernetes.io/instance": name}}.get(tool, {})  # fmt: skip
     tracked = {"argocd.argoproj.io/tracking-id": f"{name}:apps/DaemonSet:watch/x"}
     annotations = tracked if tool == "argocd" else None
@@ -105,7 +106,13 @@ def applied(tool: str, name: str, space: str = "watch") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("tool", "version_of_tool"), [("flux", "1.0.0"), ("argocd", "4.5.6"), ("argocd-label", "4.5.6")]
+    ("tool", "version_of_tool"),
+    [
+        ("flux", "1.0.0"),
+        ("argocd", "4.5.6"),
+        ("argocd-label", "4.5.6"),
+        ("argocd-own-label", "4.5.6"),
+    ],
 )
 def test_a_release_of_rendered_files_is_ours(tool: str, version_of_tool: str) -> None:
     record = secret(1, version("1.0.0"), labels={"status": "deployed"})
