@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gpufleet.core import secrets
+from gpufleet.core.live import QUIET
 from tests import selection
 from tests.scheduling import ByKind
 
@@ -62,7 +64,10 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Tests share a process with threads and servers, which gevent's replacements make hang."""
+    """Tests share a process with threads and servers, which gevent's replacements make hang, and
+    its environment, into which commands with --quiet and --no-color write."""
+    for variable in (QUIET, "NO_COLOR"):
+        os.environ.pop(variable, None)
     patched = sys.modules.get("gevent.monkey")
     if patched is not None and patched.is_module_patched("threading"):
         pytest.exit(f"{item.nodeid} made gevent replace parts of the standard library")

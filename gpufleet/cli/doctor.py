@@ -94,7 +94,7 @@ def doctor(
     junit: str | None,
     textfile: Path | None,
 ) -> None:
-    """Say what is wrong with hosts and clusters, and which command comes next.
+    """Say what is wrong with hosts and clusters, and what to do.
 
     Changes nothing. The verdict is PASS, WARNING, CRITICAL or UNKNOWN. The first broken link is the
     cause; failures that follow from it are listed under it. With one host: its verdict, every

@@ -61,11 +61,11 @@ def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str,
     return tuple(map(one_line, lines))
 
 
-def shorten_diff(diff: Sequence[str]) -> list[str]:
+def shorten_diff(diff: Sequence[str]) -> tuple[str, ...]:
     """The first lines of a diff, and how many follow."""
     more = len(diff) - MAX_DIFF_LINES
     tail = [f"and {count_noun(more, 'line')} more: `gpufleet plan INVENTORY -- --diff`"]
-    return [*diff[:MAX_DIFF_LINES], *(tail if more > 0 else [])]
+    return (*diff[:MAX_DIFF_LINES], *(tail if more > 0 else []))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -159,6 +159,8 @@ def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedReleas
 
     pyinfra uses the return value only of a function that takes `state` and `host`.
     """
+    if not state.config.DIFF:
+        planned = replace(planned, plan=replace(planned.plan, diff=shorten_diff(planned.plan.diff)))
     outcome = run.cluster.carry_out(planned, _say(host))
     known = run.report.findings
     known += [found for found in outcome.findings if found not in known]

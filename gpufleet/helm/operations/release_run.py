@@ -9,7 +9,6 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.process import ProgramResult
 from gpufleet.core.quoting import keep_output
-from gpufleet.helm.chart_values import shorten_diff
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.crds import write_crds
@@ -70,7 +69,7 @@ class ReleaseRun:
         release, changed = self.plan.release, self.plan.changes
         if changed:
             self.say(f"{self.plan.action}: {self.plan.reason}")
-            for line in shorten_diff(self.plan.diff):
+            for line in self.plan.diff:
                 self.say(f"  {line}")
             outcome.changed = True
             if not self._change(outcome):

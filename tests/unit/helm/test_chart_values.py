@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufleet.helm.chart import ChartContent, Subchart
-from gpufleet.helm.chart_values import same_values, unknown_values, values_diff
+from gpufleet.helm.chart_values import (
+    MAX_DIFF_LINES,
+    same_values,
+    shorten_diff,
+    unknown_values,
+    values_diff,
+)
 
 SECRET = "hunter2hunter2"
 LEAVES = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text(max_size=5)
@@ -136,3 +142,10 @@ def test_values_for_an_umbrella_chart(values: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_keys_that_are_known_or_free(values: dict[str, Any]) -> None:
     assert unknown_values(values, CHART) == []
+
+
+def test_a_long_diff_is_cut_and_says_how_much_follows() -> None:
+    lines = [f"+{number}" for number in range(MAX_DIFF_LINES + 2)]
+    assert shorten_diff(lines)[:-1] == tuple(lines[:MAX_DIFF_LINES])
+    assert "and 2 lines more" in shorten_diff(lines)[-1]
+    assert shorten_diff(lines[:MAX_DIFF_LINES]) == tuple(lines[:MAX_DIFF_LINES])
