@@ -17,6 +17,10 @@ _LINK_ERRORS = re.compile(
     r"Link \d+: *(replay|recovery|CRC|link recovery failed) (?:errors|events): *(\d{1,18})\b",
     re.IGNORECASE,
 )
+# Instead of the links of a GPU without an active one.
+_ALL_DOWN = re.compile(
+    r"(?:NVML: *)?Unable to retrieve NVLink information as all links are inactive", re.IGNORECASE
+)
 _EVENT = re.compile(
     r"(?:\[ *(?P<time>\d{1,12})(?:\.\d+)?\])?.*?(?P<kind>NVRM: Xid|: SXid) \((?:PCI:)?"
     r"(?P<slot>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?)"
@@ -106,10 +110,12 @@ def _with_links(gpus: Iterable[GpuHealth], lines: Iterable[str]) -> Iterable[Gpu
         elif errors := _LINK_ERRORS.match(line):
             key = "recoveries" if "recovery" in errors[1].lower() else "errors"
             of_gpu[key] = of_gpu.get(key, 0) + int(errors[2])
+        elif _ALL_DOWN.match(line):
+            of_gpu["down"] = 1
     for gpu in gpus:
         links = counts.get(gpu.uuid or "", {})
         if not links.get("active") and not links.get("inactive"):
-            yield gpu
+            yield replace(gpu, nvlinks_active=0) if links.get("down") and _has_links(gpu) else gpu
             continue
         both = links["lists"] > 1
         yield replace(
@@ -119,3 +125,10 @@ def _with_links(gpus: Iterable[GpuHealth], lines: Iterable[str]) -> Iterable[Gpu
             nvlink_errors=links.get("errors", 0) if both else None,
             nvlink_recoveries=links.get("recoveries", 0) if both else None,
         )
+
+
+def _has_links(gpu: GpuHealth) -> bool:
+    """True if the links of a healthy GPU like this are up: those of a card need a bridge, and MIG
+    turns those of an A100 off."""
+    on_board = gpu.fabric_state is not None or "SXM" in (gpu.model or "")
+    return on_board and gpu.mig_mode != "Enabled"

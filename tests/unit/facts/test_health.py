@@ -155,6 +155,27 @@ def test_links_of_a_gpu() -> None:
     assert only(read(H100, *LINKS.splitlines())) == before
 
 
+ALL_DOWN = "NVML: Unable to retrieve NVLink information as all links are inActive"
+A100 = H100.replace("H100 80GB HBM3", "A100-SXM4-80GB").replace("<state>Completed", "<state>N/A")
+
+
+@pytest.mark.parametrize(
+    ("output", "down", "active"),
+    [
+        (H100, ALL_DOWN, 0),
+        (H100, "\t Unable to retrieve Nvlink information as all links are inActive", 0),
+        (A100, ALL_DOWN, 0),
+        # NVLink is off with MIG on this model
+        (A100.replace("<current_mig>Disabled", "<current_mig>Enabled"), ALL_DOWN, None),
+        # one without a bridge, which others of the host may have
+        (A100.replace("A100-SXM4-80GB", "RTX A6000"), ALL_DOWN, None),
+    ],
+)
+def test_a_gpu_whose_links_are_all_down(output: str, down: str, active: int | None) -> None:
+    gpu = only(read(output, *f"{LINKS}{down}\n{LINKS}{down}".splitlines()))
+    assert (gpu.nvlinks_active, gpu.nvlinks_inactive, gpu.nvlink_errors) == (active, None, None)
+
+
 @pytest.mark.parametrize(
     ("line", "event"),
     [
