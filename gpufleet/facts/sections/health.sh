@@ -24,12 +24,13 @@ if [ "$query" ]; then
     } | timeout -k 10 60 head -c 4194304
 fi
 # The errors since the driver was loaded: in the buffer of the kernel, or in the journal if the buffer no
-# longer reaches back to the boot.
+# longer reaches back to the boot. The driver starts NVLink and the NVSwitches before it says that it is loaded.
 line /proc/uptime
 say "uptime $line"
 xids() {
     awk '!first && match($0, /^\[ *[0-9]+/) { first = 1; print "since " substr($0, 2, RLENGTH - 1) }
-        /NVRM: loading NVIDIA UNIX/ { lines = 0 }
+        /nvidia-nvlink: Nvlink Core is being initialized/ { lines = 0; starts = 1 }
+        /NVRM: loading NVIDIA UNIX/ { if (!starts) lines = 0; starts = 0 }
         /NVRM: Xid \(|: SXid \(/ { found[lines++ % 200] = substr($0, 1, 500) }
         END { for (i = lines > 200 ? lines - 200 : 0; i < lines; i++) print "line " found[i % 200] }'
 }

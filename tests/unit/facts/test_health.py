@@ -331,6 +331,22 @@ def test_errors_before_the_driver_was_loaded_again_are_past(
     assert [event.code for event in health.events] == [20034]
 
 
+def test_an_error_while_the_driver_was_loaded_is_not_past(
+    gpu_host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    """The driver starts NVSwitches before it says that it was loaded."""
+    starts = "nvidia-nvlink: Nvlink Core is being initialized, major device number 236"
+    loads = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05"
+    gpu_host.says(
+        "dmesg",
+        f"[ 1.0] {starts}\n[ 1.5] {loads}\n[ 2.0] {XID}\n"
+        f"[ 9.0] {starts}\n[ 9.5] {SXID_LINE}\n[ 9.9] {loads}\n",
+    )
+    health = parse_node_facts(gpu_host.gather(shell, health=True)).health
+    assert health is not None
+    assert [event.code for event in health.events] == [20034]
+
+
 def test_the_driver_of_the_operator_is_asked(gpu_host: FakeHost, shell: tuple[str, ...]) -> None:
     (gpu_host.commands / "nvidia-smi").rename(gpu_host.commands / "chroot-smi")
     gpu_host.file("/run/nvidia/driver/usr/bin/nvidia-smi", "", 0o755)
