@@ -27,7 +27,8 @@ _EVENT = re.compile(
     r"(?: GPU-I:(?P<instance>\d{1,4}))?[^)]*\): *(?P<code>\d{1,6}), *(?P<text>.*)",
     re.IGNORECASE,
 )
-_SEVERITY = re.compile(r"(Non-fatal|Fatal)\b", re.IGNORECASE)
+# Of an SXid whose details are in further lines, or that was corrected.
+_NO_ERROR = re.compile(r"Data \{|Severity \d|Correctable,", re.IGNORECASE)
 _SMI_ERROR = re.compile(r"\w.*(?:failed|error|unable|lost|reset|mismatch|no devices)", re.I)
 LAST_TIME = 253_402_300_799  # the last second of the year 9999
 LATE_LOG = 100  # seconds: the log that begins later does not reach back to the boot
@@ -74,13 +75,12 @@ def _error(lines: Iterable[str], code: str) -> str:
 
 
 def _event(text: str, boot: int | None) -> KernelEvent | None:
-    """An XID, or an SXid with its severity. Other lines are no events."""
+    """An XID, or an SXid. Not all SXids name a severity. Other lines are no events."""
     match = _EVENT.match(text)
     if match is None:
         return None
     kind: Literal["xid", "sxid"] = "xid" if "NVRM" in match["kind"].upper() else "sxid"
-    severity = _SEVERITY.match(match["text"])
-    if kind == "sxid" and severity is None:
+    if kind == "sxid" and _NO_ERROR.match(match["text"]):
         return None
     instance = match["instance"]
     time = boot + int(match["time"]) if boot is not None and match["time"] else None
@@ -91,7 +91,7 @@ def _event(text: str, boot: int | None) -> KernelEvent | None:
         time=time if time is not None and 0 <= time <= LAST_TIME else None,
         text=match["text"][:MAX_READING],
         gpu_instance=int(instance) if instance else None,
-        fatal=severity[1].lower() == "fatal" if kind == "sxid" and severity else None,
+        fatal=match["text"].lower().startswith("fatal") if kind == "sxid" else None,
     )
 
 

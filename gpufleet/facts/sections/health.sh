@@ -31,6 +31,7 @@ xids() {
     awk '!first && match($0, /^\[ *[0-9]+/) { first = 1; print "since " substr($0, 2, RLENGTH - 1) }
         /nvidia-nvlink: Nvlink Core is being initialized/ { lines = 0; starts = 1 }
         /NVRM: loading NVIDIA UNIX/ { if (!starts) lines = 0; starts = 0 }
+        /: SXid \(.*\): [0-9]+, (Data [{]|Severity [0-9])/ { next }
         /NVRM: Xid \(|: SXid \(/ { found[lines++ % 200] = substr($0, 1, 500) }
         END { for (i = lines > 200 ? lines - 200 : 0; i < lines; i++) print "line " found[i % 200] }'
 }

@@ -26,6 +26,11 @@ XID = "NVRM: Xid (PCI:0000:18:00): 79, pid='<unknown>', name=<unknown>, GPU has 
 SXID_LINE = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
 SXID = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, {}, Link 30 LTSSM Fault Up"
 
+HOT_SWITCH = (
+    "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 10004, NVSWITCH Temperature 96C | TSENSE WARN "
+    "Threshold 95C"
+)
+
 
 def read(output: str, *after: str) -> HostHealth:
     """The health in the output of nvidia-smi, and lines that follow it."""
@@ -201,6 +206,11 @@ def test_a_gpu_whose_links_are_all_down(output: str, down: str, active: int | No
          KernelEvent("sxid", 20034, "0000:c1:00.0", BOOT + 9, "Non-fatal, Link 30 LTSSM Fault Up",
                      fatal=False)),
         (f"[9.0] {SXID.format('Severity 0 Engine instance 30')}", None),
+        (f"[9.0] {SXID.format('Data {0x00000001, 0x00000002}')}", None),
+        (f"[9.0] {SXID.format('Correctable')}", None),
+        (f"[9.0] {HOT_SWITCH}",
+         KernelEvent("sxid", 10004, "0000:c1:00.0", BOOT + 9, "NVSWITCH Temperature 96C | TSENSE "
+                     "WARN Threshold 95C", fatal=False)),
         ("[9.0] NVRM: Xid (PCI:x): y", None),
     ],
 )  # fmt: skip
@@ -319,6 +329,19 @@ def test_the_newest_events_are_kept(gpu_host: FakeHost, shell: tuple[str, ...]) 
     health = parse_node_facts(gpu_host.gather(shell, health=True)).health
     assert health is not None
     assert [event.code for event in health.events] == list(range(101, 301))
+
+
+def test_details_of_harmless_errors_push_no_event_out(
+    gpu_host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    harmless = (
+        SXID.format(text) for text in ("Data {0x0000002b, 0x0000002b}", "Severity 0 Engine")
+    )
+    lines = f"[ 1.0] {XID}\n" + "".join(f"[ 2.0] {line}\n" for line in harmless) * 150
+    gpu_host.says("dmesg", lines)
+    health = parse_node_facts(gpu_host.gather(shell, health=True)).health
+    assert health is not None
+    assert [event.code for event in health.events] == [79]
 
 
 def test_errors_before_the_driver_was_loaded_again_are_past(
