@@ -77,6 +77,8 @@ ECC_COUNTERS = {
         ("double_bit/total",),
     ),
 }  # fmt: skip
+# With MIG, the GPU itself does not count the errors since the driver was loaded.
+_OF_MIG = "mig_devices/mig_device/ecc_error_count/volatile_count/sram_uncorrectable"
 # Temperature and its limit; or else the margin to a limit, and the limit as a margin.
 TEMPERATURE_MARGINS = {
     "temperature_margin": (
@@ -121,7 +123,7 @@ def element_names() -> str:
     tables = (TEXT_READINGS, FLAG_READINGS, NUMBER_READINGS)
     paths = [path for table in tables for several in table.values() for path in several]
     paths += [*RETIRED_PAGES, "ecc_errors/volatile", "ecc_errors/aggregate", "gpu"]
-    paths += ["mig_devices"]  # not read, but it has elements with names of a GPU's
+    paths += [_OF_MIG]  # others of MIG's devices have names of a GPU's elements, and are not read
     paths += [path for groups in ECC_COUNTERS.values() for group in groups for path in group]
     paths += [path for pairs in TEMPERATURE_MARGINS.values() for pair in pairs for path in pair]
     paths += [path for several in SLOWDOWNS.values() for path in several]
@@ -160,7 +162,11 @@ def _elements(lines: Iterable[str]) -> Iterator[tuple[str, Elements]]:
             yield address, found
             address, path, found = "", [], {}
         elif text is not None:
-            found.setdefault("/".join((*path, name)), text.strip())
+            key = "/".join((*path, name))
+            if key == _OF_MIG and (count := _number(text.strip())) is not None:
+                found[key] = str(count + (_number(found.get(key)) or 0))
+            else:
+                found.setdefault(key, text.strip())
         elif not closing:
             path.append(name)
         elif name in path:
@@ -180,6 +186,8 @@ def _gpu(slot: str, elements: Elements) -> GpuHealth:
             of_span = [[f"ecc_errors/{span}/{path}" for path in group] for group in groups]
             sums = (_sum(elements, paths) for paths in of_span)
             values[f"ecc_{span}_{kind}"] = next((each for each in sums if each is not None), None)
+    if values["ecc_volatile_uncorrected"] is None:
+        values["ecc_volatile_uncorrected"] = _number(_first(elements, [_OF_MIG]))
     lost = next(filter(None, map(_LOST.match, elements.values())), None)
     return GpuHealth(
         slot=slot,

@@ -304,6 +304,18 @@ def test_a_mig_device_is_not_the_gpu(gpu_host: FakeHost, shell: tuple[str, ...])
     assert (gpu.mig_mode, gpu.memory_mib, gpu.ecc_volatile_uncorrected) == ("Enabled", 81559, 0)
 
 
+def test_errors_of_mig_devices_count_where_the_gpu_counts_none(
+    gpu_host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    start, end = H100.index("<current_mig>"), H100.index("		<serial>")
+    device = MIG[MIG.index("			<mig_device>") : MIG.index("		</mig_devices>")]
+    none = re.sub(r"(<[sd]ram_\w+>)\d+<", r"\1N/A<", H100[end:], count=6)
+    gpu_host.file("/fakes/smi.xml", H100[:start] + MIG.replace(device, device * 2) + none)
+    health = parse_node_facts(gpu_host.gather(shell, health=True)).health
+    assert health is not None
+    assert only(health).ecc_volatile_uncorrected == 18
+
+
 def test_the_journal_is_read_where_the_buffer_was_overwritten(
     gpu_host: FakeHost, shell: tuple[str, ...]
 ) -> None:
