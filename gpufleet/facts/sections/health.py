@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Literal
 
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
@@ -29,7 +30,7 @@ _EVENT = re.compile(
 )
 # Of an SXid whose details are in further lines, or that was corrected.
 _NO_ERROR = re.compile(r"Data \{|Severity \d|Correctable,", re.IGNORECASE)
-_SMI_ERROR = re.compile(r"\w.*(?:failed|error|unable|lost|reset|mismatch|no devices)", re.I)
+_SMI_ERROR = re.compile(r"\w.*(?:failed|error|unable|lost|reset|mismatch|corrupted|no devices)", re.I)
 LAST_TIME = 253_402_300_799  # the last second of the year 9999
 LATE_LOG = 100  # seconds: the log that begins later does not reach back to the boot
 TIMEOUT_CODES = ("", "124", "137")  # exit codes of timeout; "": it was ended with all that read it
@@ -70,7 +71,8 @@ def _error(lines: Iterable[str], code: str) -> str:
         return ""
     if code in TIMEOUT_CODES:
         return SMI_SILENT
-    said = [line.strip() for line in lines if _SMI_ERROR.match(line.strip())]
+    output = map(str.strip, takewhile(lambda line: not line.startswith("exit "), lines))
+    said = [line for line in output if _SMI_ERROR.match(line)]
     return said[0][:MAX_READING] if said else f"it ended with status {code[:4]}"
 
 

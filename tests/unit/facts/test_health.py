@@ -138,6 +138,11 @@ def test_a_gpu_that_is_lost_in_its_readings() -> None:
         (["asked", "exit 9"], "it ended with status 9"),
         (["asked", "Failed to initialize NVML: Driver/library version mismatch", "exit 18"],
          "Failed to initialize NVML: Driver/library version mismatch"),
+        (["asked", "WARNING: infoROM is corrupted at gpu 0000:B3:00.0", "exit 14"],
+         "WARNING: infoROM is corrupted at gpu 0000:B3:00.0"),
+        # what follows is of its links, and of the kernel's log
+        (["asked", "exit 15", "Link 3: Replay Errors: 4"], "it ended with status 15"),
+        (["asked", "exit 15", f"line {XID} error"], "it ended with status 15"),
         (["asked", "exit 0"], ""),
     ],
 )  # fmt: skip
