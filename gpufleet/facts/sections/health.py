@@ -30,7 +30,9 @@ _EVENT = re.compile(
 )
 # Of an SXid whose details are in further lines, or that was corrected.
 _NO_ERROR = re.compile(r"Data \{|Severity \d|Correctable,", re.IGNORECASE)
-_SMI_ERROR = re.compile(r"\w.*(?:failed|error|unable|lost|reset|mismatch|corrupted|no devices)", re.I)
+_SMI_ERROR = re.compile(
+    r"\w.*(?:failed|error|unable|lost|reset|mismatch|corrupted|no devices)", re.I
+)
 LAST_TIME = 253_402_300_799  # the last second of the year 9999
 LATE_LOG = 100  # seconds: the log that begins later does not reach back to the boot
 TIMEOUT_CODES = ("", "124", "137")  # exit codes of timeout; "": it was ended with all that read it
