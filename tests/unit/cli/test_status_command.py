@@ -243,8 +243,11 @@ def test_one_format_at_a_time(run: Run) -> None:
     assert run([], "--format", "gres", "--csv").exit_code == ExitStatus.USAGE
 
 
-def test_the_table_shows_layouts_and_hosts_group_by_them(run: Run) -> None:
-    assert "MIG 2 layouts" in " ".join(run(SPLIT).stdout.split())
+def test_the_table_shows_layouts_and_hosts_group_by_them(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert "MIG 2 layouts" in run(SPLIT).stdout
     same = divided("gpu-6", Board(H100, ("1g.10gb",) * 7))
     found = json.loads(run([*SPLIT, same], "--json", "--group-by", "layout").stdout)
     assert [group["value"] for group in found["groups"]] == ["2 layouts", "1g.10gb:7"]
