@@ -219,7 +219,7 @@ def _with_known_versions(shipped: Any, merged: Any) -> Any:
     """A merged entry. The catalog's newest version of a branch stays known: it becomes one of the
     other versions."""
     before = shipped.get("newest") if isinstance(shipped, dict) else None
-    if not before or merged.get("newest") == before:
+    if not before or not isinstance(merged, dict) or merged.get("newest") == before:
         return merged
     versions = merged.get("versions", [])
     if not isinstance(versions, list) or before in versions:

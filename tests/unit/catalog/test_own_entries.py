@@ -189,6 +189,9 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a list for a map": ("charts", "charts: [gpu-operator]", "charts must be a mapping"),
     "an id in hexadecimal": ("gpus", "gpus: [{id: 0x9999}]", "gpus[0x9999].names is missing"),
     "a text for an entry": ("gpus", "gpus: [H100]", "gpus["),
+    "nothing after an entry without a name": (
+        "branches", "branches:\n  - {b: lts, newest: 700.1.1}\n  -\n", "branches[",
+    ),
     "a fingerprint": (
         "repositories", "cuda: {keys: [{file: CDF6BA43.pub, fingerprints: [AB]}]}",
         "cuda.keys[CDF6BA43.pub].fingerprints",
