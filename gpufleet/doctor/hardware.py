@@ -222,7 +222,7 @@ def _judge_events(health: HostHealth, gpus: Iterable[GpuHealth]) -> Iterator[Har
 def _settle(problem: HardwareProblem, gpu: GpuHealth) -> HardwareProblem:
     """The problem with what the driver says of its end."""
     if gpu.recovery_action == "None":
-        meaning = f"{problem.meaning} The driver says that it needs no recovery any more."
+        meaning = f"{problem.meaning} The driver now asks for no recovery."
         return replace(problem, severity="warning", meaning=meaning)
     if gpu.recovery_action is None:
         return replace(problem, meaning=f"{problem.meaning} {NOT_SAID}")

@@ -35,7 +35,7 @@ class GpuChange:
 
     @property
     def switches_ecc(self) -> bool:
-        """False also if only another mode for the next reset is taken back."""
+        """True if the present ECC mode differs, not only the one that waits for a reset."""
         now, wanted = self.differs.get("ecc", ("", ""))
         return now.partition(",")[0] != wanted
 

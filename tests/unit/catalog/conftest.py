@@ -16,7 +16,7 @@ from gpufleet.core import own_catalog
 from gpufleet.helm import chart_choice
 from gpufleet.node import catalog
 from gpufleet.status import support
-from tests.unit.catalog.live_mirror import KEY_NAMES, LiveMirror
+from tests.unit.catalog.live_mirror import KEY_NAMES, LiveMirror, MakeKey
 
 OwnEntries = Callable[[dict[str, Any]], None]
 
@@ -46,17 +46,19 @@ def mirror(tmp_path: Path) -> LiveMirror:
 
 
 @pytest.fixture(scope="session")
-def make_key() -> Iterator[Callable[[str], tuple[str, bytes]]]:
-    """A function that makes a key, valid for as long as gpg's text says: fingerprint and key."""
+def make_key() -> Iterator[MakeKey]:
+    """A function that makes a key, valid for as long as gpg's text says: fingerprint and key.
+    The key is made now, or at another time (20200131T120000)."""
     with tempfile.TemporaryDirectory(dir="/tmp") as home:  # a socket's path must be short
 
         def gpg(*words: str) -> bytes:
             command = ["gpg", "--homedir", home, "--batch", "--passphrase", "", *words]
             return subprocess.run(command, check=True, capture_output=True).stdout
 
-        def make(valid: str) -> tuple[str, bytes]:
+        def make(valid: str, made: str = "") -> tuple[str, bytes]:
             name = f"key {len(os.listdir(home))} {valid} {os.urandom(4).hex()}"
-            gpg("--quick-generate-key", name, "ed25519", "sign", valid)
+            clock = ["--faked-system-time", made] if made else []
+            gpg(*clock, "--quick-generate-key", name, "ed25519", "sign", valid)
             listed = gpg("--with-colons", "--list-keys", name).decode()
             fingerprint = next(
                 line.split(":")[9] for line in listed.splitlines() if line.startswith("fpr")
@@ -68,9 +70,7 @@ def make_key() -> Iterator[Callable[[str], tuple[str, bytes]]]:
 
 
 @pytest.fixture
-def known_keys(
-    own_folder: Path, mirror: LiveMirror, make_key: Callable[[str], tuple[str, bytes]]
-) -> str:
+def known_keys(own_folder: Path, mirror: LiveMirror, make_key: MakeKey) -> str:
     """One key for all repositories, which catalog.d/ has. Returns its fingerprint."""
     fingerprint, data = make_key("never")
     mirror.keys = dict.fromkeys(KEY_NAMES, data)

@@ -26,7 +26,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.status.support import load_runtimes
 
 SOURCES = list_sources(load_catalog(), load_charts(), load_addresses())
-MakeKey = Callable[[str], tuple[str, bytes]]  # takes the validity; returns fingerprint and key
+MakeKey = Callable[..., tuple[str, bytes]]  # see make_key of conftest.py
 PLANNED = {  # minors that the catalog has for charts, but not for kubeadm
     minor
     for minor in load_charts().kubernetes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -62,8 +61,7 @@ def test_only_one_subject_is_read(mirror: LiveMirror) -> None:
 
 
 def test_a_key_that_has_expired(mirror: LiveMirror, known_keys: str, make_key: MakeKey) -> None:
-    mirror.keys["Kubernetes"] = make_key("seconds=1")[1]
-    time.sleep(1.1)
+    mirror.keys["Kubernetes"] = make_key("1d", "20200131T120000")[1]
     _, found = gaps(mirror, "--only", "keys")
     assert [each["code"] for each in found] == ["GF685", "GF686"]
     assert "expire" in found[1]["message"]

@@ -68,7 +68,7 @@ def test_nvlinks_are_compared_on_their_host_alone() -> None:
 
 @pytest.mark.parametrize(
     ("action", "verdict", "said"),
-    [("None", "WARNING", "needs no recovery any more"),
+    [("None", "WARNING", "now asks for no recovery"),
      ("Reset", "CRITICAL", ""),
      (None, "CRITICAL", "stays until the driver is loaded again")],
 )  # fmt: skip
