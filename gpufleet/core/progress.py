@@ -43,6 +43,7 @@ class RunProgress:
     unchanged: int = 0
     done: int = 0
     failed: int = 0
+    blocked: int = 0  # a finding stopped them before any change
 
 
 def longest_steps(progress: RunProgress) -> list[Active]:
@@ -80,7 +81,7 @@ def step_line(step: str, changed: Sequence[str], failed: Sequence[str], seconds:
     """One line for a finished step, or "" if it changed nothing and did not fail."""
     parts = [f"done on {name_hosts(changed)}"] if changed else []
     parts += [f"failed on {name_hosts(failed)}"] if failed else []
-    return f"{_step(step)}: {', '.join(parts)}, {format_elapsed(seconds)}" if parts else ""
+    return f"{step_title(step)}: {', '.join(parts)}, {format_elapsed(seconds)}" if parts else ""
 
 
 def fit_width(text: str, width: int) -> str:
@@ -102,6 +103,7 @@ def _head(progress: RunProgress) -> str:
     counts = (
         (len(progress.active), "at work"),
         (progress.failed, "failed"),
+        (progress.blocked, "blocked"),
         (progress.waiting, "waiting"),
         (progress.done, "done"),
         (progress.unchanged, "with no changes"),
@@ -130,10 +132,14 @@ def _row(name: str, column: int, host: Active, width: int) -> str:
 
 
 def _doing(host: Active) -> str:
-    return f"{_step(host.step)}: {one_line(host.logged)}" if host.logged else _step(host.step)
+    return (
+        f"{step_title(host.step)}: {one_line(host.logged)}"
+        if host.logged
+        else step_title(host.step)
+    )
 
 
-def _step(name: str) -> str:
+def step_title(name: str) -> str:
     """`Driver: Install the packages` for `NVIDIA driver | Install the packages`."""
     return one_line(name).replace(" | ", ": ")
 

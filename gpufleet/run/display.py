@@ -58,6 +58,8 @@ class DisplayedRun(Protocol):
 
     def was_examined(self, name: str) -> bool: ...
 
+    def is_blocked(self, name: str) -> bool: ...
+
 
 class Display:
     """The progress of one run, read from pyinfra's state whenever lines are drawn."""
@@ -125,6 +127,7 @@ class Display:
             unchanged=rest["unchanged"],
             done=rest["done"],
             failed=rest["failed"],
+            blocked=rest["blocked"],
         )
 
     def _is_silent(self, host: Host, stage: Stage) -> bool:
@@ -134,7 +137,7 @@ class Display:
     def _where(self, host: Host) -> str:
         """The category of a host that runs no operation now."""
         if host in self._state.failed_hosts:
-            return "failed"
+            return "blocked" if self._run.is_blocked(host.name) else "failed"
         planned = len(self._state.ops[host])
         if not planned:
             return "unchanged"

@@ -21,7 +21,7 @@ SCHEMA = 1  # version of the JSON; increased when a field is removed or changes 
 Movement = dict[str, str | None]  # before, after; {}: not planned on the host
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD_STATUSES: tuple[Status, ...] = ("failed", "not reached")  # the run then exits with 1
-INTERNAL = ("name", "seen", "examined", "leaves")  # fields that are not in the JSON
+INTERNAL = ("name", "seen", "examined", "leaves", "operations")  # fields that are not in the JSON
 OF_FINDINGS = ("findings", "accepted")  # fields
 VERSIONS, LEAVES = "versions", "leaves"  # in the plan
 
@@ -50,6 +50,7 @@ class HostReport:
     examined: bool = False  # it was read and planned
     leaves: bool = False  # the run removes gpufleet's installation
     seen: dict[str, str | None] = field(default_factory=dict)  # role or release -> version
+    operations: list[str] = field(default_factory=list)  # names of those that changed the host
 
     @property
     def steps(self) -> list[str]:

@@ -16,6 +16,7 @@ from gpufleet.core.live import is_quiet
 from gpufleet.core.names import count_noun, group_by_thing, name_hosts, same_findings
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.own_entries import own_entries
+from gpufleet.core.progress import step_title
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.run.impact import impact_lines
 from gpufleet.run.report import HostReport
@@ -37,9 +38,10 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
     if clusters:
         console.print(_clusters(clusters, dry=dry))
     if dry:
-        _show_steps(console, "would", hosts)
-    elif is_quiet():  # otherwise the steps are shown while they run
-        _show_steps(console, "changed", [host for host in hosts if _did_all_steps(host)])
+        _show_steps(console, "would", [(host.name, host.steps) for host in hosts])
+    elif is_quiet():  # otherwise operations are shown while they run
+        done = [(host.name, [step_title(name) for name in host.operations]) for host in hosts]
+        _show_steps(console, "changed", done)
     found = (
         (host.name, finding)
         for host in hosts
@@ -57,30 +59,24 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
     console.print(_summary(nodes, clusters, dry=dry), highlight=False, markup=False)
 
 
-def _did_all_steps(host: HostReport) -> bool:
-    """True if the run changed as much as was planned: otherwise it is not known which steps did."""
-    return host.status == "changed" and host.changed >= len(host.steps)
-
-
 def _hides_infos(host: HostReport, *, dry: bool) -> bool:
     """True if each run would repeat the infos: `plan` and `doctor` show them."""
     return is_quiet() or (not dry and host.status == "converged")
 
 
-def _show_steps(console: Console, word: str, hosts: list[HostReport]) -> None:
-    """Print a line for each planned step, with its hosts. The order fits every host, except for
-    repeated steps."""
-    names = group_by_thing((host.name, step) for host in hosts for step in host.steps)
+def _show_steps(console: Console, word: str, steps: Sequence[tuple[str, list[str]]]) -> None:
+    """Print a line for each step, with its hosts. The order fits every host, except for repeated
+    steps."""
+    names = group_by_thing((host, step) for host, own in steps for step in own)
     order: list[str] = []
-    for host in hosts:
+    for _, own in steps:
         place = 0
-        for step in host.steps:
+        for step in own:
             if step not in order:
                 order.insert(place, step)
             place = order.index(step) + 1
     for step in order:
-        text = step.splitlines()[0] if is_quiet() else step  # without the diff of a release
-        _say(console, word, "green", name_hosts(names[step]), text)
+        _say(console, word, "green", name_hosts(names[step]), step)
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:

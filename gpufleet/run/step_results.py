@@ -42,6 +42,7 @@ def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
                 part.findings.append(findings.CUT_SHORT(operation=name))
         elif meta.did_change():
             part.changed += 1
+            part.operations.append(name)
         elif meta.did_error():
             shown = list(map(hide_secrets, _shown_lines(meta, own_line(host.name))))
             part.errors.append("\n".join([one_line(name), *bar_lines(shown)]))

@@ -36,9 +36,9 @@ def test_what_a_step_logged_last_is_behind_its_name() -> None:
 
 def test_two_hosts_the_longest_step_first_and_the_others_as_numbers() -> None:
     active = (Active("gpu-02", INSTALL, 1.9), Active("cluster-a", "Reboot", 400.0))
-    found = running(*active, hosts=45, waiting=1, done=2, unchanged=38, failed=2)
+    found = running(*active, hosts=46, waiting=1, done=2, unchanged=38, failed=2, blocked=1)
     assert terminal_lines(found, 80, 24) == [
-        "Running on 45 hosts, 72 s: 2 at work, 2 failed, 1 waiting, 2 done, 38 with no c…",
+        "Running on 46 hosts, 72 s: 2 at work, 2 failed, 1 blocked, 1 waiting, 2 done, 3…",
         "  cluster-a  6 min 40 s  Reboot",
         "  gpu-02           1 s  NVIDIA driver: Install the packages",
     ]

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
+from gpufleet.core.names import name_hosts
 from gpufleet.core.node_roles import RuntimeState
 from gpufleet.driver.findings import host as findings
 from gpufleet.node.findings import HOST_WITHOUT_GPU
@@ -220,14 +221,16 @@ def test_infos_of_a_converged_host_are_in_the_plan_alone() -> None:
 
 
 def test_a_quiet_run_names_what_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the steps are named while they run."""
-    changed = HostReport("a", status="changed", changed=1, plan={"steps": ["driver: hold it"]})
-    failed = HostReport("b", status="failed", failed=True, plan={"steps": ["driver: hold it"]})
-    assert "driver: hold it" not in of(changed, dry=False)
+    """Otherwise the steps are named while they run. The user's own operations are named, too, and
+    what changed on a host that failed later."""
+    held = "NVIDIA driver | Hold the packages"
+    changed = HostReport("a", status="changed", changed=2, operations=[held, "Write the motd"])
+    failed = HostReport("b", status="failed", failed=True, changed=1, operations=[held])
+    assert "Hold the packages" not in of(changed, failed, dry=False)
     monkeypatch.setenv(QUIET, "1")
-    assert "changed a: driver: hold it" in of(changed, failed, dry=False)
-    changed.steps.append("driver: load the modules")  # planned, and not needed in the end
-    assert "changed a: driver" not in of(changed, dry=False)
+    shown = of(changed, failed, dry=False)
+    assert f"changed {name_hosts(['a', 'b'])}: NVIDIA driver: Hold the packages" in shown
+    assert "changed a: Write the motd" in shown
 
 
 def test_versions_are_whole_at_80_columns() -> None:
