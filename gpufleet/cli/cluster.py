@@ -204,5 +204,7 @@ def _members(inventory: str, options: Sequence[str]) -> list[Target]:
             )
     targets = targets_of(inventory, ())
     if not any(CONTROL_PLANE in target.groups for target in targets):
-        raise click.UsageError(one_line(f"{inventory} has no host in the group {CONTROL_PLANE}."))
+        text = f"{inventory} has no host in the group {CONTROL_PLANE}. For the GPU stack of a "
+        text += f"cluster that gpufleet did not make: gpufleet status {inventory}"
+        raise click.UsageError(one_line(text))
     return targets
