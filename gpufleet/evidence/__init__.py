@@ -1,0 +1,1 @@
+"""Evidence: what hosts and clusters have at a time of trouble, in one archive."""
