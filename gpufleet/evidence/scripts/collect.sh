@@ -88,7 +88,7 @@ if [ "$report" = yes ]; then
         trap 'rm -rf "$folder"' EXIT
         trap 'exit 1' HUP INT PIPE TERM
         item head nvidia-bug-report.log 33554432 600 sh -c 'nvidia-bug-report.sh --output-file "$1/report" >"$1/said" 2>&1
-status=$?; gzip -dcq "$1/report.gz" || cat "$1/report" "$1/said"; exit $status' sh "$folder"
+status=$?; if [ -f "$1/report.gz" ]; then gzip -dc "$1/report.gz"; else cat "$1/report" "$1/said"; fi; exit $status' sh "$folder"
     else
         printf 'none\tnvidia-bug-report.log\tnvidia-bug-report.sh is not installed\n'
     fi
