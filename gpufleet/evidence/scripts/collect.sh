@@ -84,12 +84,14 @@ for path in /etc/cdi/* /var/run/cdi/*; do file "$path"; done
 if [ "$report" = yes ]; then
     # It adds .gz to the name of its file if it has gzip:
     # https://github.com/sakjain92/Fractional-GPUs/blob/master/driver/NVIDIA-Linux-x86_64-390.48/nvidia-bug-report.sh (read 2026-11-29)
-    if has nvidia-bug-report.sh && folder=$(mktemp -d); then
+    if ! has nvidia-bug-report.sh; then
+        printf 'none\tnvidia-bug-report.log\tnvidia-bug-report.sh is not installed\n'
+    elif ! folder=$(mktemp -d); then
+        printf 'none\tnvidia-bug-report.log\tits folder in /tmp cannot be created\n'
+    else
         trap 'rm -rf "$folder"' EXIT
         trap 'exit 1' HUP INT PIPE TERM
         item head nvidia-bug-report.log 33554432 600 sh -c 'nvidia-bug-report.sh --output-file "$1/report" >"$1/said" 2>&1
 status=$?; if [ -f "$1/report.gz" ]; then gzip -dc "$1/report.gz"; else cat "$1/report" "$1/said"; fi; exit $status' sh "$folder"
-    else
-        printf 'none\tnvidia-bug-report.log\tnvidia-bug-report.sh is not installed\n'
     fi
 fi

@@ -235,13 +235,14 @@ def test_a_full_disk_leaves_the_verdict_and_no_archive(
     assert leftovers(archive) == []
 
 
+@pytest.mark.parametrize("place", [(diagnosis, "_collect_clusters"), (os, "replace")])
 def test_an_interrupt_leaves_no_archive(
-    run: Run, archive: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, archive: Path, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*about: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(diagnosis, "_collect_clusters", interrupted)
+    monkeypatch.setattr(*place, interrupted)
     assert run({"one": printed(LOG)}).exit_code == 130
     assert leftovers(archive) == []
 
