@@ -1,1 +1,1 @@
-"""Evidence: what hosts and clusters have at a time of trouble, in one archive."""
+"""Collects logs, versions and files of hosts and clusters in one archive, before a repair."""

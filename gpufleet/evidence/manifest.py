@@ -27,7 +27,7 @@ class ArchivedFile:
     path: str
     size: int
     sha256: str
-    about: str  # its source, and what is special about it
+    about: str  # its source, and a note, such as "cut to 100 bytes"
 
 
 def archive_path(*names: str) -> str:
@@ -39,7 +39,7 @@ def archive_path(*names: str) -> str:
 def manifest_text(
     head: str, files: Sequence[ArchivedFile], missing: Iterable[MissingEvidence]
 ) -> str:
-    """MANIFEST.txt: every file with its size, checksum and source, and what is missing."""
+    """MANIFEST.txt: every file with its size, checksum and source, and the missing ones."""
     rows = [f"{each.sha256}  {each.size:>9}  {each.path}\n    {each.about}" for each in files]
     absent = [f"{each.name}: {each.reason}" for each in missing]
     parts = [

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFile:
-    """One file of evidence. `source`: the command that printed it, or where it was read."""
+    """One file of evidence. `source`: the command that printed it, or the path that was read."""
 
     name: str  # below the folder of its host or cluster; may be any text
     text: str
     source: str
-    note: str = ""  # what is special about it: it was cut, or its command failed
+    note: str = ""  # for example that it was cut, or that its command failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from gpufleet.core.secrets import without_secrets
 from gpufleet.kube.parse import true_condition
 
 MAX_OBJECTS_CHARS = 8 << 20  # of the objects of one kind
-MAX_LOGS = 60  # containers of one cluster whose logs are read
+MAX_POD_LOGS = 60  # containers of one cluster whose logs are read
 MAX_POD_LOG_BYTES = 262_144
 MAX_POD_LOG_LINES = 500
 _NOISE = {"metadata": "managedFields", "status": "images"}  # of a node: every image that it has
@@ -80,7 +80,7 @@ def event_lines(events: Iterable[Item]) -> str:
 def choose_logs(pods: Sequence[Item]) -> tuple[list[WantedLog], int]:
     """The logs to read, those of pods that are not ready first, and the number left out."""
     found = [log for pod in sorted(pods, key=_is_ready) for log in _logs_of(pod)]
-    return found[:MAX_LOGS], max(len(found) - MAX_LOGS, 0)
+    return found[:MAX_POD_LOGS], max(len(found) - MAX_POD_LOGS, 0)
 
 
 def _is_ready(pod: Item) -> bool:

@@ -50,7 +50,7 @@ def host_folder(name: str) -> str:
 
 
 def _arguments(host: Host) -> Mapping[str, Any]:
-    """The connector's arguments without the user's time limit: each item has one of its own."""
+    """The connector's arguments without the user's time limit: each item has its limit."""
     return {key: value for key, value in host_arguments(host).items() if key != "_timeout"}
 
 

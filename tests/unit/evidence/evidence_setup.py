@@ -1,4 +1,4 @@
-"""What a host prints for the script of evidence, and what an archive holds."""
+"""The output of a host for the script of evidence, and the content of an archive."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpufleet.evidence.archive import EvidenceArchive
-from gpufleet.evidence.objects import MAX_LOGS
+from gpufleet.evidence.objects import MAX_POD_LOGS
 from gpufleet.evidence.operations import clusters
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
@@ -110,9 +110,9 @@ def test_a_large_cluster_has_the_logs_of_pods_that_fail(collect: Collect) -> Non
     pods = [pod(f"good-{number}") for number in range(300)] + [pod("bad", ready=False)]
     api = Api(**{PODS: pods})
     found = collect(api)
-    assert len(api.logs) == MAX_LOGS
+    assert len(api.logs) == MAX_POD_LOGS
     assert api.logs[0] == ("bad", "false")
-    assert f"clusters/lab/logs: {301 - MAX_LOGS} more: only the first" in found["MANIFEST.txt"]
+    assert f"clusters/lab/logs: {301 - MAX_POD_LOGS} more: only the first" in found["MANIFEST.txt"]
 
 
 def test_more_objects_than_the_limit_are_left_out_whole(

@@ -222,7 +222,9 @@ def test_a_full_disk_leaves_the_verdict_and_no_archive(
 
     class Spool(io.BytesIO):
         def write(self, data: Any) -> int:
-            return fail() or 0 if self.tell() + len(data) > room else super().write(data)
+            if len(self.getvalue()) + len(data) > room:
+                fail()
+            return super().write(data)
 
     monkeypatch.setattr(writing, "tempfile", SimpleNamespace(TemporaryFile=lambda dir: Spool()))
     monkeypatch.setattr(os, "replace", fail)
