@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from gpufleet import __version__
-from gpufleet.cli.deploy import targets_of
 from gpufleet.cli.output import print_note
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
@@ -29,6 +28,7 @@ from gpufleet.evidence.operations.hosts import collect_host, host_folder
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.report_file import print_lost, print_run_finding
 from gpufleet.status.operations import ReadMore
+from gpufleet.verify.inventory import VerifyError, load_targets
 
 VERDICTS = "doctor.json"  # in the archive: the output of --json
 
@@ -95,7 +95,12 @@ def _collect_clusters(archive: EvidenceArchive, inventory: str, names: Collectio
     # Imported here because it loads ssl, which pyinfra replaces when it is loaded itself.
     from gpufleet.evidence.operations.clusters import collect_cluster
 
-    for target in targets_of(inventory, ()):
+    try:
+        targets = load_targets(inventory)
+    except VerifyError as error:
+        archive.note_missing("clusters", error.finding.text)
+        return
+    for target in targets:
         if target.name in names:
             if not is_quiet():
                 print_note(f"Collecting evidence of {one_line(target.name)}")

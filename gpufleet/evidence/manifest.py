@@ -10,7 +10,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.evidence.models import MissingEvidence
 
 MAX_PART_CHARS = 120  # of one part of a path in the archive
-MAX_PATH_PARTS = 12
+MAX_PATH_PARTS = 24  # of a path in the archive
 _UNSAFE = re.compile(r"[^A-Za-z0-9._@+=,-]")
 NOTICE = """\
 gpufleet replaced the secrets that it knows with ***: those of the inventory, of login files and

@@ -29,7 +29,9 @@ from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.host import facts as host_facts
 from gpufleet.host import gather
 from gpufleet.host.gather import GatherProgress
+from gpufleet.run.findings import NO_INVENTORY
 from gpufleet.status.operations import read_hosts
+from gpufleet.verify.inventory import Target, VerifyError
 from tests.unit.doctor.machines import machine
 from tests.unit.evidence.evidence_setup import item, printed, unpacked
 from tests.unit.status.fleets import DRIVER_ALONE, NOW
@@ -80,7 +82,11 @@ def run(
     inventory.touch()
 
     def runs(
-        hosts: dict[str, Any], *words: str, facts: NodeFacts | None = None, bundle: Path = archive
+        hosts: dict[str, Any],
+        *words: str,
+        facts: NodeFacts | None = None,
+        bundle: Path = archive,
+        reads: Any = read,
     ) -> Result:
         def connect(connector: FakeConnector) -> None:
             if hosts[connector.host.name.removeprefix("@fake/")] is None:
@@ -97,7 +103,7 @@ def run(
         every: Any = [(f"@fake/{name}", {}) for name in hosts]
         made = Inventory((every, {}), {}, gpu_nodes=(every, QUICK))
         monkeypatch.setattr(gather, "_load", lambda *about: made)
-        monkeypatch.setattr(diagnosis, "read_hosts_and_clusters", read)
+        monkeypatch.setattr(diagnosis, "read_hosts_and_clusters", reads)
         monkeypatch.setattr(FakeConnector, "connect", connect)
         monkeypatch.setattr(FakeConnector, "run_shell_command", execute)
         monkeypatch.setattr(host_facts, "read_facts", lambda *a, **b: facts or machine())
@@ -247,6 +253,28 @@ def test_an_interrupt_leaves_no_archive(
     monkeypatch.setattr(*place, interrupted)
     assert run({"one": printed(LOG)}).exit_code == 130
     assert leftovers(archive) == []
+
+
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_cluster_that_is_not_read_is_listed(
+    run: Run, archive: Path, loads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def targets(inventory: str) -> list[Target]:
+        if not loads:
+            raise VerifyError(NO_INVENTORY(path=inventory))
+        return [Target("lab", ("gpu_cluster",), {"cluster_kubeconfig": "/none/kubeconfig"})]
+
+    def read_lab(inventory: str, limit: Sequence[str], **how: Any) -> Any:
+        return read(inventory, limit, **how)[0], ["lab"]
+
+    monkeypatch.setattr(diagnosis, "load_targets", targets)
+    monkeypatch.setattr(diagnosis, "read_clusters", lambda *about: {})
+    done = run({"one": printed(LOG)}, reads=read_lab)
+    assert done.exit_code == 2, "the cluster is UNKNOWN"
+    found = unpacked(archive)
+    assert "hosts/@fake/one/logs/docker.service.log" in found
+    listed = "clusters/lab: GF" if loads else "clusters: GF003 "
+    assert f"\n{listed}" in found["MANIFEST.txt"]
 
 
 def test_the_report_of_nvidia_runs_only_on_request(run: Run, commands: list[str]) -> None:
