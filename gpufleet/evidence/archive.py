@@ -19,6 +19,7 @@ from gpufleet.evidence.manifest import ArchivedFile, archive_path, manifest_text
 from gpufleet.evidence.models import Evidence, EvidenceFile, MissingEvidence
 
 MANIFEST = "MANIFEST.txt"
+ESCAPED_CHARS = 1 << 20  # that are made visible at once, which takes 60 bytes for some
 EXTENSIONS = (".gz", ".tgz", ".tar")
 
 
@@ -76,7 +77,7 @@ class EvidenceArchive:
 
     def _store(self, subject: str, file: EvidenceFile) -> None:
         """Write one file, unless an earlier one failed."""
-        data = each_line(hide_secrets(file.text)).encode("utf-8", "replace")
+        data = _visible(hide_secrets(file.text)).encode("utf-8", "replace")
         path = self._free_path(archive_path(subject, file.name))
         entry = tarfile.TarInfo(f"{archive_path(self._name)}/{path}")
         entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
@@ -105,3 +106,9 @@ class EvidenceArchive:
             free = f"{path}~{number}"
         self._paths.add(free)
         return free
+
+
+def _visible(text: str) -> str:
+    """A text with its line breaks, and without other control characters."""
+    starts = range(0, len(text), ESCAPED_CHARS)
+    return "".join(each_line(text[start : start + ESCAPED_CHARS]) for start in starts)

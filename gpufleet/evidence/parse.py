@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from gpufleet.evidence.models import Evidence, EvidenceFile, MissingEvidence
 
-MAX_HOST_FILES = 400  # of the output of one host
-MAX_ITEM_BYTES = 64 << 20  # of one output, unpacked; the script's limits are lower
+MAX_HOST_BYTES = 64 << 20  # of one host, unpacked; the script's limits are far lower
 _GZIP = 16 + zlib.MAX_WBITS
 _STATUS = re.compile(r"\nexit (\d+)\n\Z")
 _TIMEOUTS = ("124", "137")  # of timeout(1): SIGTERM, SIGKILL
@@ -21,23 +20,33 @@ def parse_evidence(lines: Sequence[str]) -> Iterator[Evidence]:
 
     The output may be cut off at any place: then the last file is missing.
     """
-    rows = iter(lines[: 2 * MAX_HOST_FILES])
+    rows = iter(lines)
+    left = MAX_HOST_BYTES
     for row in rows:
         word, *fields = row.split("\t")
         if word == "none" and len(fields) == 2:
             yield MissingEvidence(*fields)
         elif word == "item" and len(fields) == 4 and fields[0].isdecimal():
-            yield _parse_item(int(fields[0]), *fields[1:], payload=next(rows, ""))
+            data = _unpack(next(rows, ""), left)
+            left -= len(data or b"")
+            yield _parse_item(int(fields[0]), *fields[1:], data=data)
 
 
-def _parse_item(most: int, seconds: str, name: str, command: str, *, payload: str) -> Evidence:
+def _unpack(payload: str, most: int) -> bytes | None:
+    """The content of base64 and gzip, or None if it is cut off, or longer than `most`."""
+    unpacker = zlib.decompressobj(_GZIP)
     try:
-        unpacker = zlib.decompressobj(_GZIP)
-        data = unpacker.decompress(base64.b64decode(payload, validate=True), MAX_ITEM_BYTES)
+        data = unpacker.decompress(base64.b64decode(payload, validate=True), most + 1)
     except (ValueError, zlib.error):
-        return MissingEvidence(name, "its output was cut off or damaged on the way")
-    if not unpacker.eof:
-        return MissingEvidence(name, "its output was cut off or is too large")
+        return None
+    return data if unpacker.eof and len(data) <= most else None
+
+
+def _parse_item(
+    most: int, seconds: str, name: str, command: str, *, data: bytes | None
+) -> Evidence:
+    if data is None:
+        return MissingEvidence(name, "its output was cut off on the way, or is too large")
     text = data.decode("utf-8", "replace")
     ended = _STATUS.search(text)
     content = text[: ended.start()] if ended else text

@@ -167,13 +167,19 @@ def test_output_beyond_a_limit_and_a_command_that_fails_are_noted(run: Run, arch
     assert "hosts/@fake/one/nvidia-smi.txt: the module nvidia is not loaded" in missing
 
 
-def test_more_than_a_host_may_send_is_not_unpacked(run: Run, archive: Path) -> None:
-    bomb = item("bomb.txt", bytes(65 << 20))
-    run({"one": printed(bomb, LOG)})
+def test_more_than_a_host_may_send_is_not_unpacked(
+    run: Run, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpufleet.evidence.parse.MAX_HOST_BYTES", 1000)
+    run({"one": printed(item("bomb.txt", bytes(1 << 20)), LOG, *[item("x", "x" * 300)] * 4, LOG)})
     found = unpacked(archive)
+    assert "hosts/@fake/one/logs/docker.service.log" in found
     assert "hosts/@fake/one/bomb.txt" not in found
+    assert {"hosts/@fake/one/x", "hosts/@fake/one/x~2", "hosts/@fake/one/x~3"} <= {*found}
+    assert "hosts/@fake/one/x~4" not in found
     assert (
-        "hosts/@fake/one/bomb.txt: its output was cut off or is too large" in found["MANIFEST.txt"]
+        "hosts/@fake/one/bomb.txt: its output was cut off on the way, or is too large"
+        in found["MANIFEST.txt"]
     )
 
 
