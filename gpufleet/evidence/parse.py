@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 
+from gpufleet.core.names import count_noun
 from gpufleet.evidence.models import Evidence, EvidenceFile, MissingEvidence
 
 MAX_HOST_BYTES = 64 << 20  # of one host, unpacked; the script's limits are far lower
@@ -50,7 +51,7 @@ def _parse_item(
     text = data.decode("utf-8", "replace")
     ended = _STATUS.search(text)
     content = text[: ended.start()] if ended else text
-    notes = [f"cut to {most} bytes"] if len(data) >= most else []
+    notes = [f"cut to {count_noun(most, 'byte')}"] if len(data) >= most else []
     if (ended and ended[1] in _TIMEOUTS) or not (ended or notes):
         notes.append(f"not done after {seconds} s")
     elif ended and ended[1] != "0":
