@@ -6,7 +6,6 @@ import errno
 import hashlib
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -283,11 +282,13 @@ def test_a_cluster_that_is_not_read_is_listed(
     assert f"\n{listed}" in found["MANIFEST.txt"]
 
 
-def test_the_report_of_nvidia_runs_only_on_request(run: Run, commands: list[str]) -> None:
+def test_the_report_of_nvidia_runs_only_on_request(
+    run: Run, archive: Path, commands: list[str]
+) -> None:
     run({"one": printed(LOG)})
     (usual,) = commands
     commands.clear()
-    run({"one": printed(LOG)}, "--bug-report", bundle=Path(tempfile.mkdtemp(), "case.tar.gz"))
+    run({"one": printed(LOG)}, "--bug-report", bundle=archive.with_name("other.tar.gz"))
     (asked,) = commands
     assert usual.replace("gpufleet-collect no", "gpufleet-collect yes") == asked != usual
 
