@@ -25,7 +25,7 @@ from gpufleet.doctor.export import (
 )
 from gpufleet.doctor.models import Verdict
 from gpufleet.doctor.table import all_checks, choose_checks
-from gpufleet.run.report_file import JUNIT, write_file
+from gpufleet.run.report_file import JUNIT, NEW_FILE, write_file
 
 DOCTOR_EPILOG = (
     "Exit status: 0 every verdict is PASS; 1 the worst is WARNING; 2 a host or cluster is CRITICAL "
@@ -78,6 +78,16 @@ def known_checks(
 )
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON: every host in depth.")
 @click.option("--junit", metavar="FILE", help="Also write the checks as JUnit XML.")
+@click.option(
+    "--bundle",
+    metavar="FILE",
+    help="Also collect logs, versions and configuration files in a new archive (.tar.gz).",
+)
+@click.option(
+    "--bug-report",
+    is_flag=True,
+    help="With --bundle: also run nvidia-bug-report.sh on each host, which takes minutes.",
+)
 @metrics_option(
     DOCTOR_METRICS_PREFIX,
     "Also write the verdicts as metrics for Prometheus (*.prom).",
@@ -92,6 +102,8 @@ def doctor(
     purpose: str | None,
     as_json_: bool,
     junit: str | None,
+    bundle: str | None,
+    bug_report: bool,
     textfile: Path | None,
 ) -> None:
     """Say what is wrong with hosts and clusters, and what to do.
@@ -100,9 +112,13 @@ def doctor(
     cause; failures that follow from it are listed under it. With one host: its verdict, every
     check, and the host in depth. With several: one group for each cause, the worst first.
     """
-    if purpose and as_json_:
-        raise click.UsageError("--for and --json exclude each other.")
+    if purpose and (as_json_ or bundle):
+        raise click.UsageError("--for excludes --json and --bundle.")
+    if bug_report and not bundle:
+        raise click.UsageError("--bug-report needs --bundle.")
     xml = prepare_output(junit, "--junit", JUNIT)
+    archive = prepare_output(bundle, "--bundle", NEW_FILE)
+    collected = True
     checks, now = choose_checks(only, skip), int(time.time())
     if not checks:
         raise click.UsageError("--check and --skip leave no check.")
@@ -110,12 +126,17 @@ def doctor(
         judged = judge_states(inventory, limit, checks)
     else:
         # Imported here because plans and pyinfra load slowly, and a prolog needs neither.
-        from gpufleet.cli.diagnosis import judge_inventory, print_verdicts
+        from gpufleet.cli.diagnosis import judge_inventory, judge_with_evidence, print_verdicts
 
-        judged = judge_inventory(inventory, limit, checks, now)
+        if archive:
+            judged, collected = judge_with_evidence(
+                inventory, limit, checks, now, archive, bug_report=bug_report
+            )
+        else:
+            judged = judge_inventory(inventory, limit, checks, now)
     written = xml is None or write_file(xml, partial(doctor_junit, judged.every))
     metrics = partial(doctor_metrics_text, judged, now)
-    written = store_metrics(textfile, metrics, DOCTOR_METRICS_PREFIX) and written
+    written = store_metrics(textfile, metrics, DOCTOR_METRICS_PREFIX) and written and collected
     if purpose:
         click.echo(prolog_line(judged))
     else:

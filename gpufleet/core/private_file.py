@@ -8,12 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_private(path: Path, text: str) -> bool:
+def write_private(path: Path, content: str | bytes) -> bool:
     """Write a file atomically with mode 0600. Returns False if the file was already the same.
 
     Creates missing folders, readable only by their owner. Raises OSError.
     """
-    data = text.encode()
+    data = content.encode() if isinstance(content, str) else content
     if _is_private(path, data):
         return False
     make_private(path.parent)
@@ -22,7 +22,7 @@ def write_private(path: Path, text: str) -> bool:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.replace(temporary, path)
-    except OSError:
+    except BaseException:  # an interrupt, too, leaves no part of a file
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise

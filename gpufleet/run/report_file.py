@@ -26,6 +26,7 @@ class FileKind:
 
 REPORT_FILE = FileKind("a gpufleet report", (b'"gpufleet"', b'"checks"'))  # the latter for `verify`
 JUNIT = FileKind("a JUnit file", (b"<testsuite",))
+NEW_FILE = FileKind("empty", ())  # no older file is replaced
 HEAD_BYTES = 4096  # first bytes, which are searched for the words
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,19 +17,39 @@ from gpufleet.host.gather import Gathered, GatherProgress, gather_facts
 from gpufleet.node.settings import load_node_settings
 from gpufleet.status.models import SeenHost
 
+ReadMore = Callable[[Any, NodeFacts | Finding], None]  # takes pyinfra's host; raises nothing
+
 
 def read_hosts(
-    inventory: str, limit: Sequence[str], progress: GatherProgress, *, health: bool = False
+    inventory: str,
+    limit: Sequence[str],
+    progress: GatherProgress,
+    *,
+    health: bool = False,
+    more: ReadMore | None = None,
 ) -> tuple[list[SeenHost], list[str]]:
     """The hosts and the names of the clusters. Raises the same errors as `gather_facts`.
 
-    `health`: read the health of the GPUs, too."""
-    found = gather_facts(inventory, limit, partial(_read, health=health), progress)
+    `health`: read the health of the GPUs, too. `more`: called for each host that is connected,
+    with its facts, to read more over the same connection."""
+    found = gather_facts(inventory, limit, partial(_read, health=health, more=more), progress)
     hosts = [_seen(each) for each in found if not each.cluster]
     return hosts, [each.name for each in found if each.cluster]
 
 
-def _read(state: Any, host: Any, *, health: bool) -> tuple[NodeFacts | Finding, SeenHost | None]:
+def _read(
+    state: Any, host: Any, *, health: bool, more: ReadMore | None
+) -> tuple[NodeFacts | Finding, SeenHost | None]:
+    """Read a host with `_read_inputs`, then call `more`."""
+    answer = _read_inputs(state, host, health=health)
+    if more:
+        more(host, answer[0])
+    return answer
+
+
+def _read_inputs(
+    state: Any, host: Any, *, health: bool
+) -> tuple[NodeFacts | Finding, SeenHost | None]:
     """Facts of one host, with the files and ports that its settings name, as a run reads them, and
     the other inputs of its plan."""
     # Imported here because pyinfra makes gevent replace parts of the standard library.

@@ -98,6 +98,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "status",
     ),
     "doctor": ("facts", "host", "driver", "monitoring", "node", "status"),
+    "evidence": ("facts", "host", "kube", "gpu_stack"),
     "verify": (),
     "cli": (
         "run",
@@ -118,6 +119,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "status",
         "catalog",
         "doctor",
+        "evidence",
         "verify",
     ),
 }

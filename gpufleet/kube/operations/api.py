@@ -101,6 +101,13 @@ class ClusterApi:
             more = {"limit": str(PAGE_SIZE), "continue": str(token)}
         raise self._unreadable(f"GET {path}", f"more than {API_PAGES} pages")
 
+    def read_log(self, path: str, **query: str) -> str:
+        """The text at a path whose answer is not JSON, such as the log of a pod."""
+        response = self._response("GET", path, accept="*/*", query=query)
+        if response.status >= 400:
+            self._answer(f"GET {path}", int(response.status), response.data)
+        return str(response.data.decode("utf-8", "replace"))
+
     def create(self, path: str, body: Body) -> dict[str, Any]:
         return self._request("POST", path, body=body)
 
@@ -138,7 +145,11 @@ class ClusterApi:
     def close(self) -> None:
         self._client.close()
 
-    def _request(
+    def _request(self, method: str, path: str, **how: Any) -> dict[str, Any]:
+        response = self._response(method, path, **how)
+        return self._answer(f"{method} {path}", int(response.status), response.data)
+
+    def _response(
         self,
         method: str,
         path: str,
@@ -148,7 +159,7 @@ class ClusterApi:
         query: Mapping[str, str] | None = None,
         body: Body | Sequence[Any] | None = None,
         tries: int = MAX_API_TRIES,
-    ) -> dict[str, Any]:
+    ) -> Any:
         if method != "GET":
             self.before_write()
         url = self.url + path + (f"?{urlencode(query)}" if query else "")
@@ -165,7 +176,7 @@ class ClusterApi:
             if response.status != _LATER or not left:
                 break
             time.sleep(PAUSE)
-        return self._answer(f"{method} {path}", int(response.status), response.data)
+        return response
 
     def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
         """The response. Retries reads if a server that responded before is briefly unavailable,

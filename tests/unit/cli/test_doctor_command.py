@@ -41,7 +41,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(doctor, "time", SimpleNamespace(time=lambda: NOW))
 
     def runs(hosts: Sequence[SeenHost], *words: str, **clusters: object) -> Result:
-        def read(inventory: str, limit: Sequence[str], *, health: bool) -> object:
+        def read(
+            inventory: str, limit: Sequence[str], *, health: bool, more: object = None
+        ) -> object:
             assert health
             return list(hosts), list(clusters)
 

@@ -223,3 +223,14 @@ def test_what_is_not_there_is_so_by_the_server_itself(
     with pytest.raises(ApiError) as error:
         server.api.find(path)
     assert not error.value.is_final
+
+
+def test_a_log_is_text_and_a_refusal_an_error(server: Server) -> None:
+    server.body = b"\xffline\n{not JSON"
+    assert server.api.read_log("/api/v1/namespaces/n/pods/p/log", tailLines="5") == (
+        "\N{REPLACEMENT CHARACTER}line\n{not JSON"
+    )
+    assert server.asked == ["GET /api/v1/namespaces/n/pods/p/log?tailLines=5"]
+    server.status, server.body = 404, b"page not found"
+    with pytest.raises(ApiError):
+        server.api.read_log("/api/v1/namespaces/n/pods/p/log")

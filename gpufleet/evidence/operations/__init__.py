@@ -1,0 +1,1 @@
+"""Reads evidence from hosts and clusters."""
