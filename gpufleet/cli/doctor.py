@@ -23,7 +23,8 @@ from gpufleet.doctor.export import (
     doctor_metrics_text,
     prolog_line,
 )
-from gpufleet.doctor.models import Verdict
+from gpufleet.doctor.fix import first_step_text, fixable_step
+from gpufleet.doctor.models import DoctorCheck, Verdict
 from gpufleet.doctor.table import all_checks, choose_checks
 from gpufleet.run.report_file import JUNIT, write_file
 
@@ -41,7 +42,7 @@ STATUS_OF_VERDICT = {
 
 
 def known_checks(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+    context: click.Context, option: click.Parameter | None, given: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The checks that an option names. Raises click.BadParameter for an unknown one."""
     ids = [name.strip() for each in given for name in each.split(",")]
@@ -50,6 +51,23 @@ def known_checks(
         page = "docs/reference/doctor-checks.md lists all checks"
         raise click.BadParameter(f"There is no check {unknown[0]!r}; {page}.", context)
     return tuple(ids)
+
+
+def check_to_fix(name: str, inventory: str, *, yes: bool) -> DoctorCheck:
+    """The check that --fix names. Raises click.UsageError for one without a safe fix, or if the fix
+    cannot be confirmed."""
+    # Imported here because a prolog does not need it.
+    from gpufleet.cli.question import require_confirmation
+
+    names = known_checks(click.get_current_context(), None, (name,))
+    if len(names) > 1:
+        raise click.UsageError("--fix takes one check.")
+    check = next(each for each in all_checks() if each.id == names[0])
+    if fixable_step(check) is None:
+        step = first_step_text(check, inventory)
+        raise click.UsageError(f"{check.id} has no safe fix. {step}")
+    require_confirmation(yes, ())
+    return check
 
 
 @click.command(epilog=DOCTOR_EPILOG)
@@ -76,6 +94,10 @@ def known_checks(
     type=click.Choice(["prolog"]),
     help="Print one line, for the prolog or epilog of a batch system; make no plan.",
 )
+@click.option(
+    "--fix", metavar="ID", help="Run the safe fix of this failed check, if you confirm it."
+)
+@click.option("--yes", is_flag=True, help="Run the fix without a question.")
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON: every host in depth.")
 @click.option("--junit", metavar="FILE", help="Also write the checks as JUnit XML.")
 @metrics_option(
@@ -90,24 +112,37 @@ def doctor(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     purpose: str | None,
+    fix: str | None,
+    yes: bool,
     as_json_: bool,
     junit: str | None,
     textfile: Path | None,
 ) -> None:
     """Say what is wrong with hosts and clusters, and what to do.
 
-    Changes nothing. The verdict is PASS, WARNING, CRITICAL or UNKNOWN. The first broken link is the
-    cause; failures that follow from it are listed under it. With one host: its verdict, every
-    check, and the host in depth. With several: one group for each cause, the worst first.
+    Changes nothing without --fix. The verdict is PASS, WARNING, CRITICAL or UNKNOWN. The first
+    broken link is the cause; failures that follow from it are listed under it. With one host: its
+    verdict, every check, and the host in depth. With several: one group for each cause, the worst
+    first.
     """
     if purpose and as_json_:
         raise click.UsageError("--for and --json exclude each other.")
+    wanted = check_to_fix(fix, inventory, yes=yes) if fix else None
+    if wanted and (purpose or as_json_ or only or skip):
+        raise click.UsageError("--fix is not possible with --check, --skip, --for or --json.")
+    if yes and not wanted:
+        raise click.UsageError("--yes is only for --fix.")
     xml = prepare_output(junit, "--junit", JUNIT)
     checks, now = choose_checks(only, skip), int(time.time())
     if not checks:
         raise click.UsageError("--check and --skip leave no check.")
     if purpose:
         judged = judge_states(inventory, limit, checks)
+    elif wanted:
+        from gpufleet.cli.diagnosis import print_verdicts
+        from gpufleet.cli.fixing import fix_inventory
+
+        judged = fix_inventory(inventory, limit, wanted, now, yes=yes)
     else:
         # Imported here because plans and pyinfra load slowly, and a prolog needs neither.
         from gpufleet.cli.diagnosis import judge_inventory, print_verdicts

@@ -6,8 +6,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -52,17 +53,21 @@ class Shown(GatherProgress):
 
 
 def read_hosts_and_clusters(
-    inventory: str, limit: Sequence[str], *, health: bool = False
+    inventory: str,
+    limit: Sequence[str],
+    *,
+    health: bool = False,
+    before: Callable[[Any], None] | None = None,
 ) -> tuple[list[SeenHost], list[str]]:
     """Hosts and names of clusters. Ends the process with the reason if they cannot be read. Raises
-    Stopped for a wrong entry of catalog.d/. `health`: read the health of the GPUs, too."""
+    Stopped for a wrong entry of catalog.d/. `health`, `before`: as in `read_hosts`."""
     require_own_catalog()
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
 
     progress = Shown()
     try:
-        return read_hosts(inventory, limit, progress, health=health)
+        return read_hosts(inventory, limit, progress, health=health, before=before)
     except NoSuchHost as error:
         found = unmatched_limit(error.name, inventory, error.hosts, error.groups)
         click.echo(str(VerifyError(found)), err=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from gpufleet.core.accepted import accepted_of
@@ -19,12 +18,24 @@ from gpufleet.status.models import SeenHost
 
 
 def read_hosts(
-    inventory: str, limit: Sequence[str], progress: GatherProgress, *, health: bool = False
+    inventory: str,
+    limit: Sequence[str],
+    progress: GatherProgress,
+    *,
+    health: bool = False,
+    before: Callable[[Any], None] | None = None,
 ) -> tuple[list[SeenHost], list[str]]:
     """The hosts and the names of the clusters. Raises the same errors as `gather_facts`.
 
-    `health`: read the health of the GPUs, too."""
-    found = gather_facts(inventory, limit, partial(_read, health=health), progress)
+    `health`: read the health of the GPUs, too. `before`: called with each connected host of pyinfra
+    before it is read; raises nothing."""
+
+    def read(state: Any, host: Any) -> tuple[NodeFacts | Finding, SeenHost | None]:
+        if before:
+            before(host)
+        return _read(state, host, health=health)
+
+    found = gather_facts(inventory, limit, read, progress)
     hosts = [_seen(each) for each in found if not each.cluster]
     return hosts, [each.name for each in found if each.cluster]
 

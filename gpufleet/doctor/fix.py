@@ -1,0 +1,165 @@
+"""Decides what `--fix` runs on each host: a safe step, or the reason why there is none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpufleet.doctor.chain import LINK_READERS
+from gpufleet.doctor.container_links import CDI_SERVICE, service_spec, stale_specs
+from gpufleet.doctor.driver_links import FABRIC_MANAGER, fabric_versions
+from gpufleet.doctor.export import next_steps, step_command
+from gpufleet.doctor.models import (
+    CheckOutcome,
+    DoctorCheck,
+    JudgedFleet,
+    NextStep,
+    SafeFix,
+    SubjectVerdict,
+    load_steps,
+)
+from gpufleet.facts.model import NodeFacts
+
+NOT_WHILE = ("host.busy", "host.upgrade")  # checks that say that something else works on the host
+
+
+class NoFix(Exception):
+    """A failed check has no safe fix on a host. The text says why, as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFix:
+    """A command for one host, as it is shown and run."""
+
+    name: str  # of the host
+    command: str
+    interrupts: str
+    seen: str = field(default="", repr=False)  # content of the host's lock when it was judged
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFix:
+    """A host whose failed check stays as it is. `step`: the next command for a person."""
+
+    name: str
+    why: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class FixPlan:
+    """What `--fix` does for one check on the hosts of an inventory."""
+
+    check: str
+    fixes: tuple[PlannedFix, ...]
+    refused: tuple[RefusedFix, ...]
+
+
+def fixable_step(check: DoctorCheck) -> tuple[str, NextStep, SafeFix] | None:
+    """The first step of a check that has a safe fix, with its id and the fix."""
+    steps = [(name, load_steps().steps[name]) for name in check.steps]
+    return next(((name, step, step.fix) for name, step in steps if step.fix), None)
+
+
+def first_step_text(check: DoctorCheck, inventory: str) -> str:
+    """The first next step of a check, for any host."""
+    result = CheckOutcome(check.id, check.severity, steps=check.steps)
+    return _first_step(SubjectVerdict("", ()), result, inventory)
+
+
+def plan_fixes(
+    check: DoctorCheck, judged: JudgedFleet, facts: Mapping[str, NodeFacts | None]
+) -> FixPlan:
+    """What the fix of a check does on each host on which it fails."""
+    fixes, refused = [], []
+    for found in judged.hosts:
+        failed = [each for each in found.results if each.check == check.id and each.verdict.fails]
+        known = facts[found.name]
+        if not failed or known is None:
+            continue
+        try:
+            fixes.append(_planned(check, found, failed[0], known))
+        except NoFix as no:
+            cause = _cause_of(failed[0], found.results)
+            step = _first_step(found, cause, judged.inventory)
+            refused.append(RefusedFix(found.name, str(no), step))
+    return FixPlan(check.id, tuple(fixes), tuple(refused))
+
+
+def _cause_of(failed: CheckOutcome, results: Iterable[CheckOutcome]) -> CheckOutcome:
+    causes = (each for each in results if each.verdict.fails and each.check == failed.follows)
+    return next(causes, failed)
+
+
+def _first_step(found: SubjectVerdict, result: CheckOutcome, inventory: str) -> str:
+    (_, step), *_ = next_steps(result)
+    place = " (on the host)" if step.runs_on == "host" else ""
+    return f"Next{place}: {step_command(step, inventory, found, result)}"
+
+
+def _planned(
+    check: DoctorCheck, found: SubjectVerdict, failed: CheckOutcome, facts: NodeFacts
+) -> PlannedFix:
+    """The fix on one host. Raises NoFix."""
+    if failed.follows:
+        raise NoFix(f"It follows from {failed.follows}.")
+    for other in found.results:
+        if other.check in NOT_WHILE and other.cause:
+            raise NoFix(other.cause)
+    there = fixable_step(check)
+    assert there, "the command line names no other check"
+    name, step, fix = there
+    command, interrupts = FIXES[name](fix, check.id, facts)
+    return PlannedFix(found.name, command, interrupts or step.interrupts, facts.run_lock)
+
+
+def _start_unit(fix: SafeFix, check: str, facts: NodeFacts) -> tuple[str, str]:
+    """Start the unit that the check names, unless somebody wants it stopped. Raises NoFix."""
+    link = LINK_READERS[check](facts)
+    unit = link.unit if link else ""
+    service = facts.services.get(unit)
+    if service is None:
+        raise NoFix(f"{unit or 'The unit'} is not installed.")
+    if unit not in fix.units:
+        raise NoFix(f"To start {unit} is not safe without a look at it.")
+    if service.active == "active":
+        raise NoFix(f"{unit} runs: a start does not help.")
+    if service.enabled in ("disabled", "masked") or service.load == "masked":
+        raise NoFix(f"{unit} is {service.enabled or service.load}.")
+    if service.changed:
+        raise NoFix(f"The files of {unit} were changed since systemd read them.")
+    if unit.startswith(FABRIC_MANAGER):
+        _require_one_version(facts)
+    return fix.command.format(unit=unit), fix.units[unit]
+
+
+def _require_one_version(facts: NodeFacts) -> None:
+    """Raises NoFix for a fabric manager of another version than the driver."""
+    versions = fabric_versions(facts)
+    if facts.loaded_driver not in versions:
+        have = ", ".join(sorted(versions)) or "not of a package"
+        raise NoFix(f"The fabric manager is {have}, the driver {facts.loaded_driver}.")
+
+
+def _make_nodes(fix: SafeFix, check: str, facts: NodeFacts) -> tuple[str, str]:
+    bound = sum(gpu.driver == "nvidia" for gpu in facts.gpus)
+    return fix.command.format(minors=" ".join(f"-c {minor}" for minor in range(bound))), ""
+
+
+def _refresh_cdi(fix: SafeFix, check: str, facts: NodeFacts) -> tuple[str, str]:
+    """Write the missing or stale specification, by the toolkit's service if that keeps it. Raises
+    NoFix."""
+    kept = service_spec(facts)
+    path = next((spec.path for spec in stale_specs(facts)), kept)
+    if path and path == kept:
+        return fix.service_command.format(unit=CDI_SERVICE), ""
+    if path not in fix.paths:
+        raise NoFix(f"The program that writes {path} is not known.")
+    return fix.command.format(path=path), ""
+
+
+FIXES: dict[str, Callable[[SafeFix, str, NodeFacts], tuple[str, str]]] = {
+    "refresh_cdi": _refresh_cdi,
+    "start_unit": _start_unit,
+    "make_nodes": _make_nodes,
+}  # step -> its command and what that interrupts, "" if always the same
