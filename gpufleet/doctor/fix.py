@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from gpufleet.core.visible import one_line
 from gpufleet.doctor.chain import LINK_READERS
 from gpufleet.doctor.container_links import CDI_SERVICE, service_spec, stale_specs
 from gpufleet.doctor.driver_links import FABRIC_MANAGER, fabric_versions
@@ -20,6 +23,9 @@ from gpufleet.doctor.models import (
 )
 from gpufleet.facts.model import NodeFacts
 
+if TYPE_CHECKING:  # the prolog of a batch system has no use for clusters
+    from gpufleet.doctor.plugin_pods import DeadPod, PluginPods
+
 NOT_WHILE = ("host.busy", "host.upgrade")  # checks that say that something else works on the host
 
 
@@ -29,17 +35,18 @@ class NoFix(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlannedFix:
-    """A command for one host, as it is shown and run."""
+    """A command for one host or cluster, as it is shown. A pod is deleted through the API."""
 
-    name: str  # of the host
+    name: str
     command: str
     interrupts: str
     seen: str = field(default="", repr=False)  # content of the host's lock when it was judged
+    pod: DeadPod | None = None  # of a cluster, to delete
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFix:
-    """A host whose failed check stays as it is. `step`: the next command for a person."""
+    """A host or cluster whose failed check stays as it is. `step`: the next command for a person."""
 
     name: str
     why: str
@@ -68,17 +75,25 @@ def first_step_text(check: DoctorCheck, inventory: str) -> str:
 
 
 def plan_fixes(
-    check: DoctorCheck, judged: JudgedFleet, facts: Mapping[str, NodeFacts | None]
+    check: DoctorCheck,
+    judged: JudgedFleet,
+    facts: Mapping[str, NodeFacts | None],
+    plugins: Mapping[str, PluginPods],
 ) -> FixPlan:
-    """What the fix of a check does on each host on which it fails."""
-    fixes, refused = [], []
-    for found in judged.hosts:
+    """What the fix of a check does on each host and cluster on which it fails. `facts`: of the
+    hosts; `plugins`: cluster -> the pods of its device plugin."""
+    fixes: list[PlannedFix] = []
+    refused = []
+    for found in judged.every:
         failed = [each for each in found.results if each.check == check.id and each.verdict.fails]
-        known = facts[found.name]
-        if not failed or known is None:
+        if not failed:
             continue
         try:
-            fixes.append(_planned(check, found, failed[0], known))
+            _require_free(found, failed[0])
+            if known := facts.get(found.name):
+                fixes.append(_host_fix(check, found.name, known))
+            elif pods := plugins.get(found.name):
+                fixes += _pod_fixes(check, found.name, pods)
         except NoFix as no:
             cause = _cause_of(failed[0], found.results)
             step = _first_step(found, cause, judged.inventory)
@@ -97,20 +112,43 @@ def _first_step(found: SubjectVerdict, result: CheckOutcome, inventory: str) -> 
     return f"Next{place}: {step_command(step, inventory, found, result)}"
 
 
-def _planned(
-    check: DoctorCheck, found: SubjectVerdict, failed: CheckOutcome, facts: NodeFacts
-) -> PlannedFix:
-    """The fix on one host. Raises NoFix."""
+def _require_free(found: SubjectVerdict, failed: CheckOutcome) -> None:
+    """Raises NoFix for a failure that follows from another one, and while others work there."""
     if failed.follows:
         raise NoFix(f"It follows from {failed.follows}.")
     for other in found.results:
         if other.check in NOT_WHILE and other.cause:
             raise NoFix(other.cause)
+
+
+def _host_fix(check: DoctorCheck, host: str, facts: NodeFacts) -> PlannedFix:
+    """The fix on one host. Raises NoFix."""
+    name, step, fix = _fixable(check)
+    command, interrupts = FIXES[name](fix, check.id, facts)
+    return PlannedFix(host, command, interrupts or step.interrupts, facts.run_lock)
+
+
+def _pod_fixes(check: DoctorCheck, cluster: str, plugin: PluginPods) -> list[PlannedFix]:
+    """A fix for each dead pod of a cluster's device plugin. Raises NoFix."""
+    if not plugin.dead:
+        raise NoFix("Every pod of the device plugin is Ready.")
+    _, step, fix = _fixable(check)
+    access = "".join(f"{shlex.quote(one_line(word))} " for word in plugin.access)
+    return [
+        PlannedFix(
+            cluster,
+            fix.command.format(access=access, namespace=pod.namespace, pod=pod.name),
+            step.interrupts,
+            pod=pod,
+        )
+        for pod in plugin.dead
+    ]
+
+
+def _fixable(check: DoctorCheck) -> tuple[str, NextStep, SafeFix]:
     there = fixable_step(check)
     assert there, "the command line names no other check"
-    name, step, fix = there
-    command, interrupts = FIXES[name](fix, check.id, facts)
-    return PlannedFix(found.name, command, interrupts or step.interrupts, facts.run_lock)
+    return there
 
 
 def _start_unit(fix: SafeFix, check: str, facts: NodeFacts) -> tuple[str, str]:

@@ -96,7 +96,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "status",
     ),
-    "doctor": ("facts", "host", "driver", "monitoring", "node", "status"),
+    "doctor": ("facts", "host", "driver", "kube", "helm", "monitoring", "node", "status"),
     "verify": (),
     "cli": (
         "run",
