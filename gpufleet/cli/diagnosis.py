@@ -3,37 +3,83 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
+from gpufleet.cli.deploy import targets_of
+from gpufleet.cli.output import print_note
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
+from gpufleet.cli.upgrade_inventory import access_of
 from gpufleet.core.console import result_console
+from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import exact_limit
 from gpufleet.core.live import is_quiet
+from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import one_line
 from gpufleet.doctor.document import doctor_json
 from gpufleet.doctor.fleet import judge_fleet
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet, Verdict
+from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.status.clusters import Part
 from gpufleet.status.models import SeenHost
 
-
-def judge_inventory(
-    inventory: str, limit: Sequence[str], checks: Sequence[DoctorCheck], now: int
-) -> JudgedFleet:
-    """The verdicts on the hosts and clusters of an inventory, by state and plan."""
-    hosts, clusters = read_fleet(inventory, limit)
-    return judge_fleet(inventory, hosts, clusters, checks, load_catalog(), now)
+if TYPE_CHECKING:
+    from gpufleet.kube.operations.access import KubeAccess
 
 
-def read_fleet(
-    inventory: str, limit: Sequence[str]
-) -> tuple[list[SeenHost], dict[str, Part | None]]:
-    """The hosts of an inventory, and its clusters by name: the part of a plan's report."""
+@dataclass(frozen=True, slots=True)
+class ReadFleet:
+    """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
+    plan's report; `plugins`: name -> the pods of its device plugin."""
+
+    inventory: str
+    hosts: list[SeenHost]
+    clusters: dict[str, Part | None] = field(default_factory=dict)
+    plugins: dict[str, PluginPods] = field(default_factory=dict)
+
+    def judge(self, checks: Sequence[DoctorCheck], now: int) -> JudgedFleet:
+        catalog = load_catalog()
+        return judge_fleet(
+            self.inventory, self.hosts, self.clusters, checks, catalog, now, self.plugins
+        )
+
+
+def read_fleet(inventory: str, limit: Sequence[str]) -> ReadFleet:
+    """Read hosts, then clusters, by state and plan."""
     hosts, names = read_hosts_and_clusters(inventory, limit, health=True)
     parts = read_clusters(inventory, names)
-    return hosts, {name: parts.get(name) for name in names}
+    plugins = dict(read_plugins(inventory, list(parts)))
+    return ReadFleet(inventory, hosts, {name: parts.get(name) for name in names}, plugins)
+
+
+def read_plugins(inventory: str, names: Sequence[str]) -> Iterator[tuple[str, PluginPods]]:
+    """The pods of the device plugin of each of these clusters that answers."""
+    if not names:
+        return
+    # Imported here because the Kubernetes client loads slowly.
+    from gpufleet.doctor.operations.clusters import read_plugin_pods
+
+    for name, access in accesses_by_name(inventory, names).items():
+        try:
+            yield name, read_plugin_pods(access)
+        except Stopped as stopped:
+            print_finding(name, stopped.findings[0])
+
+
+def accesses_by_name(inventory: str, names: Sequence[str]) -> dict[str, KubeAccess]:
+    """Cluster of the inventory -> how to reach it. Raises Stopped for settings of a wrong type."""
+    targets = targets_of(inventory, [exact_limit(name) for name in names])
+    return {target.name: access_of(target) for target in targets}
+
+
+def print_finding(name: str, finding: Finding) -> None:
+    """Print a finding about a host or cluster on standard error."""
+    print_note(f"{finding.code} {one_line(name)}: {finding.message}\n  {finding.remedy}")
 
 
 def print_verdicts(judged: JudgedFleet, now: int, *, as_json: bool) -> None:

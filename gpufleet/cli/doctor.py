@@ -145,9 +145,9 @@ def doctor(
         judged = fix_inventory(inventory, limit, wanted, now, yes=yes)
     else:
         # Imported here because plans and pyinfra load slowly, and a prolog needs neither.
-        from gpufleet.cli.diagnosis import judge_inventory, print_verdicts
+        from gpufleet.cli.diagnosis import print_verdicts, read_fleet
 
-        judged = judge_inventory(inventory, limit, checks, now)
+        judged = read_fleet(inventory, limit).judge(checks, now)
     written = xml is None or write_file(xml, partial(doctor_junit, judged.every))
     metrics = partial(doctor_metrics_text, judged, now)
     written = store_metrics(textfile, metrics, DOCTOR_METRICS_PREFIX) and written

@@ -2,55 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import click
 
-from gpufleet.cli.diagnosis import read_fleet
-from gpufleet.cli.output import print_note
-from gpufleet.cli.reading import read_hosts_and_clusters
+from gpufleet.cli.diagnosis import ReadFleet, accesses_by_name, print_finding, read_fleet
+from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.inventory import exact_limit
-from gpufleet.core.names import count_noun
-from gpufleet.core.visible import one_line
-from gpufleet.doctor.fix import FixPlan, plan_fixes
-from gpufleet.doctor.fix_text import fixed_lines, show_fix_plan
-from gpufleet.doctor.fleet import judge_fleet
+from gpufleet.core.stopped import Stopped
+from gpufleet.doctor.fix import PlannedFix, plan_fixes
+from gpufleet.doctor.fix_text import fix_question, fixed_lines, show_fix_plan
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet
-from gpufleet.doctor.operations import HostFixes
+from gpufleet.doctor.operations.hosts import HostFixes
+from gpufleet.doctor.plugin_pods import DeadPod, PluginPods
 from gpufleet.doctor.table import all_checks
-from gpufleet.node.catalog import load_catalog
-from gpufleet.status.models import SeenHost
 
 
 def fix_inventory(
     inventory: str, limit: Sequence[str], check: DoctorCheck, now: int, *, yes: bool
 ) -> JudgedFleet:
     """The verdicts after the fixes of a check, which are shown and confirmed first."""
-    catalog = load_catalog()
-    hosts, clusters = read_fleet(inventory, limit)
-    before = judge_fleet(inventory, hosts, clusters, all_checks(), catalog, now)
-    plan = plan_fixes(check, before, {host.name: host.facts for host in hosts})
+    fleet = read_fleet(inventory, limit)
+    before = fleet.judge(all_checks(), now)
+    facts = {host.name: host.facts for host in fleet.hosts}
+    plan = plan_fixes(check, before, facts, fleet.plugins)
     show_fix_plan(result_console(), plan)
     if not plan.fixes:
         return before
     if not yes:
-        text = f"Run this on {count_noun(len(plan.fixes), 'host')}?"
-        click.confirm(text, abort=True, err=True)
-    read = {host.name: host for host in run_fixes(inventory, plan)}
-    merged = [read.get(host.name, host) for host in hosts]
-    after = judge_fleet(inventory, merged, clusters, all_checks(), catalog, now)
-    was, now_is = ({each.name: each for each in found.hosts} for found in (before, after))
-    for line in fixed_lines(plan, was, now_is):
+        click.confirm(fix_question(plan), abort=True, err=True)
+    fleet = _fixed_clusters(_fixed_hosts(fleet, plan.fixes), plan.fixes)
+    after = fleet.judge(all_checks(), now)
+    for line in fixed_lines(plan, before, after):
         click.echo(line)
     return after
 
 
-def run_fixes(inventory: str, plan: FixPlan) -> list[SeenHost]:
-    """Run the fixes of a plan. Returns their hosts, read again; prints why a fix failed."""
-    fixes = HostFixes(plan.fixes)
-    limit = [exact_limit(fix.name) for fix in plan.fixes]
-    hosts, _ = read_hosts_and_clusters(inventory, limit, health=True, before=fixes)
-    for name, finding in fixes.failed.items():
-        print_note(f"{finding.code} {one_line(name)}: {finding.message}\n  {finding.remedy}")
-    return hosts
+def _fixed_hosts(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
+    """The fleet after the fixes of hosts, which are read again. Prints why a fix failed."""
+    own = HostFixes(each for each in fixes if each.pod is None)
+    if not own.names:
+        return fleet
+    limit = [exact_limit(name) for name in own.names]
+    hosts, _ = read_hosts_and_clusters(fleet.inventory, limit, health=True, before=own)
+    for name, finding in own.failed.items():
+        print_finding(name, finding)
+    read = {host.name: host for host in hosts}
+    return replace(fleet, hosts=[read.get(host.name, host) for host in fleet.hosts])
+
+
+def _fixed_clusters(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
+    """The fleet after the fixes in clusters, which are read again."""
+    pods: dict[str, list[DeadPod]] = defaultdict(list)
+    for fix in fixes:
+        pods[fix.name] += [fix.pod] if fix.pod else []
+    pods = {name: own for name, own in pods.items() if own}
+    if not pods:
+        return fleet
+    plugins = {**fleet.plugins, **_restarted(fleet.inventory, pods)}
+    clusters = {**fleet.clusters, **read_clusters(fleet.inventory, list(pods))}
+    return replace(fleet, clusters=clusters, plugins=plugins)
+
+
+def _restarted(inventory: str, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, PluginPods]:
+    """The pods of each device plugin after the restart of dead ones. Prints why one failed."""
+    # Imported here because the Kubernetes client loads slowly.
+    from gpufleet.doctor.operations.clusters import restart_plugin_pods
+
+    found = {}
+    for name, access in accesses_by_name(inventory, list(pods)).items():
+        try:
+            found[name] = restart_plugin_pods(access, pods[name])
+        except Stopped as stopped:
+            print_finding(name, stopped.findings[0])
+    return found

@@ -41,12 +41,13 @@ class PlannedFix:
     command: str
     interrupts: str
     seen: str = field(default="", repr=False)  # content of the host's lock when it was judged
+    place: str = " (on the host)"
     pod: DeadPod | None = None  # of a cluster, to delete
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFix:
-    """A host or cluster whose failed check stays as it is. `step`: the next command for a person."""
+    """A host or cluster without a safe fix. `step`: the next command for a person."""
 
     name: str
     why: str
@@ -139,6 +140,7 @@ def _pod_fixes(check: DoctorCheck, cluster: str, plugin: PluginPods) -> list[Pla
             cluster,
             fix.command.format(access=access, namespace=pod.namespace, pod=pod.name),
             step.interrupts,
+            place="",
             pod=pod,
         )
         for pod in plugin.dead

@@ -44,9 +44,7 @@ def judge_fleet(
     )
     parts = {name: part for name, part in clusters.items() if part}
     of_clusters = (
-        _judge_cluster(
-            row, findings_of_cluster(clusters[row.name]), checks, plugins.get(row.name)
-        )
+        _judge_cluster(row, findings_of_cluster(clusters[row.name]), checks, plugins.get(row.name))
         for row in cluster_rows(clusters, parts)
     )
     return JudgedFleet(inventory, tuple(verdicts), tuple(details), tuple(of_clusters))
@@ -63,4 +61,6 @@ def _judge_cluster(
         return unread_verdict(row.name, found, "cluster", "The cluster was not read.")
     own = [check for check in checks if check.id.startswith(OF_CLUSTERS)]
     readings = {PLUGIN_CHECK: plugin.link if plugin else None}
-    return SubjectVerdict(row.name, tuple(fold_consequences(judge_checks(own, readings, found), own)))
+    return SubjectVerdict(
+        row.name, tuple(fold_consequences(judge_checks(own, readings, found), own))
+    )

@@ -54,7 +54,6 @@ class PluginPods:
         )
 
 
-
 def plugin_daemonsets(daemonsets: Iterable[Item]) -> dict[str, str]:
     """The DaemonSets of device plugins for NVIDIA GPUs: uid -> namespace."""
     is_plugin = load_charts().plugin_signs.fits
@@ -72,7 +71,8 @@ def judge_plugin_pods(
     patience: int | None,
     access: tuple[str, ...],
 ) -> PluginPods:
-    """The pods of these DaemonSets, by uid. `patience`: as in `is_dead`. A pod without a node waits for the scheduler, and one that ends is replaced without help."""
+    """The pods of these DaemonSets, by uid. `patience`: as in `is_dead`. A pod without a node waits
+    for the scheduler, and one that ends is replaced without help."""
     known = set(owners)
     own = [
         pod
@@ -103,7 +103,7 @@ def _crashes(pod: Item) -> bool:
 def _not_ready_since(pod: Item) -> int:
     """Seconds since 1970, 0 if unknown."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    ready = next((each for each in conditions if each["type"] == "Ready"), {})
+    ready: Item = next((each for each in conditions if each["type"] == "Ready"), {})
     text = str(ready.get("lastTransitionTime") or pod["metadata"].get("creationTimestamp") or "")
     try:
         return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp())

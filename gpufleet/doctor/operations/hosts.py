@@ -20,6 +20,7 @@ class HostFixes:
 
     def __init__(self, fixes: Iterable[PlannedFix]) -> None:
         self._fixes = {fix.name: fix for fix in fixes}
+        self.names = tuple(self._fixes)
         self.failed: dict[str, Finding] = {}  # host -> why its fix failed
 
     def __call__(self, host: Any) -> None:
