@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import click
 
 from gpufleet.cli.deploy import targets_of
 from gpufleet.cli.output import print_note
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
-from gpufleet.cli.upgrade_inventory import access_of
 from gpufleet.core.console import result_console
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import exact_limit
@@ -25,11 +23,9 @@ from gpufleet.doctor.models import DoctorCheck, JudgedFleet, Verdict
 from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.node.catalog import load_catalog
-from gpufleet.status.clusters import Part
+from gpufleet.status.clusters import Part, findings_of_cluster
 from gpufleet.status.models import SeenHost
-
-if TYPE_CHECKING:
-    from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.verify.inventory import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +49,31 @@ def read_fleet(inventory: str, limit: Sequence[str]) -> ReadFleet:
     """Read hosts, then clusters, by state and plan."""
     hosts, names = read_hosts_and_clusters(inventory, limit, health=True)
     parts = read_clusters(inventory, names)
-    plugins = dict(read_plugins(inventory, list(parts)))
+    plugins = dict(read_plugins(inventory, parts))
     return ReadFleet(inventory, hosts, {name: parts.get(name) for name in names}, plugins)
 
 
-def read_plugins(inventory: str, names: Sequence[str]) -> Iterator[tuple[str, PluginPods]]:
-    """The pods of the device plugin of each of these clusters that answers."""
-    if not names:
+def read_plugins(inventory: str, parts: Mapping[str, Part]) -> Iterator[tuple[str, PluginPods]]:
+    """The pods of the device plugin of each of these clusters that answers. Prints why one does
+    not, unless its plan says so."""
+    if not parts:
         return
-    # Imported here because the Kubernetes client loads slowly.
+    # Imported here because gevent must replace parts of ssl before a client imports it.
+    from gpufleet.cli.upgrade_inventory import access_of
     from gpufleet.doctor.operations.clusters import read_plugin_pods
 
-    for name, access in accesses_by_name(inventory, names).items():
+    for target in clusters_of(inventory, parts):
         try:
-            yield name, read_plugin_pods(access)
+            yield target.name, read_plugin_pods(access_of(target))
         except Stopped as stopped:
-            print_finding(name, stopped.findings[0])
+            said = {each.code for each in findings_of_cluster(parts[target.name])}
+            if stopped.findings[0].code not in said:
+                print_finding(target.name, stopped.findings[0])
 
 
-def accesses_by_name(inventory: str, names: Sequence[str]) -> dict[str, KubeAccess]:
-    """Cluster of the inventory -> how to reach it. Raises Stopped for settings of a wrong type."""
-    targets = targets_of(inventory, [exact_limit(name) for name in names])
-    return {target.name: access_of(target) for target in targets}
+def clusters_of(inventory: str, names: Iterable[str]) -> list[Target]:
+    """These clusters of the inventory, with their data."""
+    return targets_of(inventory, [exact_limit(name) for name in names])
 
 
 def print_finding(name: str, finding: Finding) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from gpufleet.cli.diagnosis import ReadFleet, accesses_by_name, print_finding, read_fleet
+from gpufleet.cli.diagnosis import ReadFleet, clusters_of, print_finding, read_fleet
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.inventory import exact_limit
@@ -69,13 +69,14 @@ def _fixed_clusters(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
 
 def _restarted(inventory: str, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, PluginPods]:
     """The pods of each device plugin after the restart of dead ones. Prints why one failed."""
-    # Imported here because the Kubernetes client loads slowly.
+    # Imported here because gevent must replace parts of ssl before a client imports it.
+    from gpufleet.cli.upgrade_inventory import access_of
     from gpufleet.doctor.operations.clusters import restart_plugin_pods
 
     found = {}
-    for name, access in accesses_by_name(inventory, list(pods)).items():
+    for target in clusters_of(inventory, pods):
         try:
-            found[name] = restart_plugin_pods(access, pods[name])
+            found[target.name] = restart_plugin_pods(access_of(target), pods[target.name])
         except Stopped as stopped:
-            print_finding(name, stopped.findings[0])
+            print_finding(target.name, stopped.findings[0])
     return found

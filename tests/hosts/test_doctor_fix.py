@@ -1,4 +1,4 @@
-"""`gpufleet doctor --fix` on a real host: a stopped service; a CDI file that is stale, or missing."""
+"""`gpufleet doctor --fix` on a real host: a stopped service; a CDI file, stale and missing."""
 
 from __future__ import annotations
 
