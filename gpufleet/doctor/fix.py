@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,12 @@ NOT_WHILE = ("host.busy", "host.upgrade")  # checks that say that something else
 
 
 class NoFix(Exception):
-    """A failed check has no safe fix on a host. The text says why, as a sentence."""
+    """A failed check has no safe fix on a host. `why`: a sentence; `cause`: the outcome that comes
+    first, if another one than that of the check."""
+
+    def __init__(self, why: str, cause: CheckOutcome | None = None) -> None:
+        super().__init__(why)
+        self.why, self.cause = why, cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +101,9 @@ def plan_fixes(
             elif pods := plugins.get(found.name):
                 fixes += _pod_fixes(check, found.name, pods)
         except NoFix as no:
-            cause = _cause_of(failed[0], found.results)
-            step = _first_step(found, cause, judged.inventory)
-            refused.append(RefusedFix(found.name, str(no), step))
+            step = _first_step(found, no.cause or failed[0], judged.inventory)
+            refused.append(RefusedFix(found.name, no.why, step))
     return FixPlan(check.id, tuple(fixes), tuple(refused))
-
-
-def _cause_of(failed: CheckOutcome, results: Iterable[CheckOutcome]) -> CheckOutcome:
-    causes = (each for each in results if each.verdict.fails and each.check == failed.follows)
-    return next(causes, failed)
 
 
 def _first_step(found: SubjectVerdict, result: CheckOutcome, inventory: str) -> str:
@@ -115,11 +114,11 @@ def _first_step(found: SubjectVerdict, result: CheckOutcome, inventory: str) -> 
 
 def _require_free(found: SubjectVerdict, failed: CheckOutcome) -> None:
     """Raises NoFix for a failure that follows from another one, and while others work there."""
-    if failed.follows:
-        raise NoFix(f"It follows from {failed.follows}.")
     for other in found.results:
         if other.check in NOT_WHILE and other.cause:
-            raise NoFix(other.cause)
+            raise NoFix(other.cause, other)
+        if failed.follows and other.check == failed.follows and other.verdict.fails:
+            raise NoFix(f"It follows from {other.check}.", other)
 
 
 def _host_fix(check: DoctorCheck, host: str, facts: NodeFacts) -> PlannedFix:
@@ -162,10 +161,10 @@ def _start_unit(fix: SafeFix, check: str, facts: NodeFacts) -> tuple[str, str]:
         raise NoFix(f"{unit or 'The unit'} is not installed.")
     if unit not in fix.units:
         raise NoFix(f"To start {unit} is not safe without a look at it.")
-    if service.active == "active":
-        raise NoFix(f"{unit} runs: a start does not help.")
-    if service.enabled in ("disabled", "masked") or service.load == "masked":
-        raise NoFix(f"{unit} is {service.enabled or service.load}.")
+    if service.active not in ("failed", "inactive"):
+        raise NoFix(f"{unit} is {service.active}: a start does not help.")
+    if off := {"disabled", "masked"}.intersection((service.enabled, service.load)):
+        raise NoFix(f"{unit} is {min(off)}.")
     if service.changed:
         raise NoFix(f"The files of {unit} were changed since systemd read them.")
     if unit.startswith(FABRIC_MANAGER):
