@@ -21,7 +21,7 @@ from tests.unit.status.fleets import NOW
 
 LAB = {"status": "converged", "releases": {}, "plan": {"steps": []}, "findings": []}
 NO_NODES = {
-    "code": "GF817", "severity": "warning", "message": "Nodes are not Ready: n1.", "remedy": "Wait.",
+    "code": "GF817", "severity": "warning", "message": "n1 is not Ready.", "remedy": "Wait.",
 }  # fmt: skip
 PODS, SETS = "/api/v1/namespaces/gpu/pods", "/apis/apps/v1/daemonsets"
 CRASH = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
