@@ -21,6 +21,7 @@ from gpufleet.doctor.models import (
     SubjectVerdict,
     load_steps,
 )
+from gpufleet.doctor.table import all_checks
 from gpufleet.facts.model import NodeFacts
 
 if TYPE_CHECKING:  # the prolog of a batch system has no use for clusters
@@ -72,6 +73,17 @@ def fixable_step(check: DoctorCheck) -> tuple[str, NextStep, SafeFix] | None:
     """The first step of a check that has a safe fix, with its id and the fix."""
     steps = [(name, load_steps().steps[name]) for name in check.steps]
     return next(((name, step, step.fix) for name, step in steps if step.fix), None)
+
+
+def fix_command(result: CheckOutcome, found: SubjectVerdict, inventory: str) -> str:
+    """The command that shows the fix of a failed check and asks, "" without one."""
+    check = next(each for each in all_checks() if each.id == result.check)
+    there = fixable_step(check)
+    if there is None or (result.unit and there[2].units and result.unit not in there[2].units):
+        return ""
+    command = f"gpufleet doctor {{inventory}} --limit {{host}} --fix {check.id}"
+    step = NextStep(does="", command=command, runs_on="controller", interrupts="")
+    return step_command(step, inventory, found, result)
 
 
 def first_step_text(check: DoctorCheck, inventory: str) -> str:
@@ -153,7 +165,7 @@ def _fixable(check: DoctorCheck) -> tuple[str, NextStep, SafeFix]:
 
 
 def _start_unit(fix: SafeFix, check: str, facts: NodeFacts) -> tuple[str, str]:
-    """Start the unit that the check names, unless somebody wants it stopped. Raises NoFix."""
+    """Start the unit that the check names, unless it is meant to be off. Raises NoFix."""
     link = LINK_READERS[check](facts)
     unit = link.unit if link else ""
     service = facts.services.get(unit)

@@ -69,7 +69,9 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
 def test_a_safe_fix_is_shown_and_run_and_the_host_judged_again(fleet: Fleet, fault: str) -> None:
     hosts = fleet(gpu_01=faulty(fault))
     check = FAULTS[fault][1]
-    before = hosts.run().stdout.split()[0]
+    judged = hosts.run().stdout
+    assert f"gpufleet doctor inv.py --limit gpu-01 --fix {check}\n" in judged
+    before = judged.split()[0]
     done = hosts.run("--fix", check, "--yes")
     (host, command), *more = hosts.ran
     assert (host, more) == ("gpu-01", [])
