@@ -50,6 +50,7 @@ class SafeFix(Entry):
     service_command: str = ""
     units: dict[str, str] = Field(default_factory=dict)
     paths: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
 
 class NextStep(Entry):

@@ -1,4 +1,4 @@
-"""Finds dead pods of device plugins in the answers of an API server. Pure."""
+"""Finds dead pods of NVIDIA's device plugin in the answers of an API server. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
-from gpufleet.doctor.models import Link
+from gpufleet.doctor.models import Link, load_steps
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.kube.parse import parse_workload
 from gpufleet.kube.pod_reasons import find_reasons, is_ready_or_done
@@ -17,6 +17,7 @@ from gpufleet.kube.pod_reasons import find_reasons, is_ready_or_done
 Item = Mapping[str, Any]
 
 STARTING_SECONDS = 120  # seconds for which a pod that is not Ready may still be starting
+RESTART = "restart_plugin_pod"  # the step with the fix
 CRASH_LOOP = "CrashLoopBackOff"
 
 
@@ -33,7 +34,7 @@ class DeadPod:
 
 @dataclass(frozen=True, slots=True)
 class PluginPods:
-    """The pods of a cluster's device plugins. `access`: the words by which kubectl reaches it."""
+    """The pods of a cluster's device plugin. `access`: the words by which kubectl reaches it."""
 
     total: int
     dead: tuple[DeadPod, ...]
@@ -55,12 +56,15 @@ class PluginPods:
 
 
 def plugin_daemonsets(daemonsets: Iterable[Item]) -> dict[str, str]:
-    """The DaemonSets of device plugins for NVIDIA GPUs: uid -> namespace."""
+    """The DaemonSets of NVIDIA's device plugin: uid -> namespace."""
+    fix = load_steps().steps[RESTART].fix
+    images = set(fix.images if fix else ())
     is_plugin = load_charts().plugin_signs.fits
+    works = ((each["metadata"], parse_workload("DaemonSet", each)) for each in daemonsets)
     return {
-        each["metadata"]["uid"]: each["metadata"]["namespace"]
-        for each in daemonsets
-        if is_plugin(parse_workload("DaemonSet", each))
+        about["uid"]: about["namespace"]
+        for about, work in works
+        if is_plugin(work) and images.intersection(work.image_names)
     }
 
 

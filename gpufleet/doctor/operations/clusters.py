@@ -1,4 +1,4 @@
-"""Reads the pods of a cluster's device plugins, and restarts dead ones."""
+"""Reads the pods of a cluster's device plugin, and restarts dead ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFLICT = 409  # another pod has its name
 
 
 def read_plugin_pods(access: KubeAccess) -> PluginPods:
-    """The pods of the device plugins now. Raises ClusterProblem."""
+    """The pods of the device plugin now. Raises ClusterProblem."""
     api = ClusterApi(access)
     try:
         return _read(api, access, STARTING_SECONDS)

@@ -45,8 +45,8 @@ FIXED = {
     "docker failed": START.format("docker.service"),
     "docker is stopped": START.format("docker.service"),
     "containerd failed": START.format("containerd.service"),
-    "no device nodes": "nvidia-modprobe -u -c 255 -c 0",
-    "no control node": "nvidia-modprobe -u -c 255 -c 0",
+    "no device nodes": "nvidia-modprobe -c 255 -c 0 && nvidia-modprobe -u -c 0",
+    "no control node": "nvidia-modprobe -c 255 -c 0 && nvidia-modprobe -u -c 0",
 }
 
 
@@ -93,7 +93,7 @@ def test_the_service_of_the_toolkit_writes_its_own_file(fleet: Fleet) -> None:
 def test_each_gpu_gets_its_node(fleet: Fleet) -> None:
     hosts = fleet(gpu_01=faulty("no device nodes", second_gpu(machine())))
     hosts.run("--fix", "chain.nodes", "--yes")
-    assert "-c 255 -c 0 -c 1" in hosts.ran[0][1]
+    assert "nvidia-modprobe -c 255 -c 0 -c 1 && nvidia-modprobe -u -c 0" in hosts.ran[0][1]
 
 
 def test_nothing_is_run_without_a_yes(fleet: Fleet) -> None:

@@ -34,10 +34,12 @@ def at(seconds: int) -> str:
 
 
 def daemonset(
-    name: str = "nvidia-device-plugin", path: str = "/var/lib/kubelet/device-plugins"
+    name: str = "nvidia-device-plugin",
+    path: str = "/var/lib/kubelet/device-plugins",
+    image: str = "k8s-device-plugin",
 ) -> Any:
     pod = {
-        "containers": [{"name": "c", "image": f"nvcr.io/nvidia/{name}:v0.19.3"}],
+        "containers": [{"name": "c", "image": f"nvcr.io/nvidia/{image}:v0.19.3"}],
         "volumes": [{"name": "v", "hostPath": {"path": path}}],
     }
     return {
@@ -66,7 +68,11 @@ class PluginApi:
 
     def __init__(self, *pods: Any, recovers: bool = True) -> None:
         self.pods = {each["metadata"]["name"]: each for each in pods}
-        self.sets = [daemonset(), daemonset("web", "/srv")]
+        self.sets = [
+            daemonset(),
+            daemonset("web", "/srv"),
+            daemonset("vgpu", image="vgpu-device-plugin"),
+        ]
         self.recovers = recovers
         self.deleted: list[tuple[str, str]] = []  # name, uid
         self.meanwhile: Callable[[], None] = lambda: None  # what happens before the first look
@@ -139,10 +145,16 @@ def test_a_dead_pod_of_the_plugin_is_deleted(run: Run, dead: Any) -> None:
 
 @pytest.mark.parametrize(
     "fine",
-    [pod("p1", ready=True), pod("p1", since=60), pod("p1", deletionTimestamp=at(5))],
-    ids=["Ready", "it starts", "it ends"],
+    [
+        pod("p1", ready=True),
+        pod("p1", since=60),
+        pod("p1", deletionTimestamp=at(5)),
+        pod("p1", owner="vgpu"),
+        pod("p1", owner="web"),
+    ],
+    ids=["Ready", "it starts", "it ends", "a plugin whose restart ends work", "no plugin"],
 )
-def test_other_pods_of_the_plugin_are_left(run: Run, fine: Any) -> None:
+def test_other_pods_are_left(run: Run, fine: Any) -> None:
     api = PluginApi(fine)
     done = run(api, *DOCTOR)
     assert (done.exit_code, api.deleted) == (0, [])
