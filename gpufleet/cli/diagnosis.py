@@ -68,7 +68,7 @@ def read_plugins(inventory: str, parts: Mapping[str, Part]) -> Iterator[tuple[st
         except Stopped as stopped:
             said = {each.code for each in findings_of_cluster(parts[target.name])}
             if stopped.findings[0].code not in said:
-                print_finding(target.name, stopped.findings[0])
+                note_finding(target.name, stopped.findings[0])
 
 
 def clusters_of(inventory: str, names: Iterable[str]) -> list[Target]:
@@ -76,7 +76,7 @@ def clusters_of(inventory: str, names: Iterable[str]) -> list[Target]:
     return targets_of(inventory, [exact_limit(name) for name in names])
 
 
-def print_finding(name: str, finding: Finding) -> None:
+def note_finding(name: str, finding: Finding) -> None:
     """Print a finding about a host or cluster on standard error."""
     print_note(f"{finding.code} {one_line(name)}: {finding.message}\n  {finding.remedy}")
 

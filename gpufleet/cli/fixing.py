@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from gpufleet.cli.diagnosis import ReadFleet, clusters_of, print_finding, read_fleet
+from gpufleet.cli.diagnosis import ReadFleet, clusters_of, note_finding, read_fleet
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.inventory import exact_limit
@@ -49,7 +49,7 @@ def _fixed_hosts(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
     limit = [exact_limit(name) for name in own.names]
     hosts, _ = read_hosts_and_clusters(fleet.inventory, limit, health=True, before=own)
     for name, finding in own.failed.items():
-        print_finding(name, finding)
+        note_finding(name, finding)
     read = {host.name: host for host in hosts}
     return replace(fleet, hosts=[read.get(host.name, host) for host in fleet.hosts])
 
@@ -78,5 +78,5 @@ def _restarted(inventory: str, pods: Mapping[str, Sequence[DeadPod]]) -> dict[st
         try:
             found[target.name] = restart_plugin_pods(access_of(target), pods[target.name])
         except Stopped as stopped:
-            print_finding(target.name, stopped.findings[0])
+            note_finding(target.name, stopped.findings[0])
     return found

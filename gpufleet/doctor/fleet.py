@@ -22,7 +22,7 @@ from gpufleet.status.models import ClusterRow, SeenHost
 from gpufleet.status.rows import fleet_of
 
 PLUGIN_CHECK = "cluster.plugin"
-NO_PLUGINS: Mapping[str, PluginPods] = {}
+NO_PLUGIN_PODS: Mapping[str, PluginPods] = {}
 
 
 def judge_fleet(
@@ -32,7 +32,7 @@ def judge_fleet(
     checks: Sequence[DoctorCheck],
     catalog: Catalog,
     now: int,
-    plugins: Mapping[str, PluginPods] = NO_PLUGINS,
+    plugins: Mapping[str, PluginPods] = NO_PLUGIN_PODS,
 ) -> JudgedFleet:
     """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report;
     `plugins`: name -> the pods of its device plugin."""
