@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import click
 
@@ -18,31 +17,12 @@ from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.document import doctor_json
-from gpufleet.doctor.fleet import judge_fleet
-from gpufleet.doctor.models import DoctorCheck, JudgedFleet, Verdict
+from gpufleet.doctor.fleet import ReadFleet
+from gpufleet.doctor.models import JudgedFleet, Verdict
 from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
-from gpufleet.node.catalog import load_catalog
 from gpufleet.status.clusters import Part, findings_of_cluster
-from gpufleet.status.models import SeenHost
 from gpufleet.verify.inventory import Target
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFleet:
-    """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
-    plan's report; `plugins`: name -> the pods of its device plugin."""
-
-    inventory: str
-    hosts: list[SeenHost]
-    clusters: dict[str, Part | None] = field(default_factory=dict)
-    plugins: dict[str, PluginPods] = field(default_factory=dict)
-
-    def judge(self, checks: Sequence[DoctorCheck], now: int) -> JudgedFleet:
-        catalog = load_catalog()
-        return judge_fleet(
-            self.inventory, self.hosts, self.clusters, checks, catalog, now, self.plugins
-        )
 
 
 def read_fleet(inventory: str, limit: Sequence[str]) -> ReadFleet:

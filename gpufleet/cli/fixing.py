@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import click
 
-from gpufleet.cli.diagnosis import ReadFleet, clusters_of, note_finding, read_fleet
+from gpufleet.cli.diagnosis import clusters_of, note_finding, read_fleet
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.inventory import exact_limit
 from gpufleet.core.stopped import Stopped
 from gpufleet.doctor.fix import PlannedFix, plan_fixes
 from gpufleet.doctor.fix_text import fix_question, fixed_lines, show_fix_plan
+from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet
 from gpufleet.doctor.operations.hosts import HostFixes
 from gpufleet.doctor.plugin_pods import DeadPod, PluginPods

@@ -22,14 +22,6 @@ import click
 
 from gpufleet.cli.deploy import choose_targets, deploy_file, deploys_for
 from gpufleet.cli.detailed import end_detailed
-from gpufleet.cli.part import (
-    MAX_REASON_CHARS,
-    HostPart,
-    ProcessOutcome,
-    not_reached,
-    part_hosts,
-    run_part,
-)
 from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.cli.question import Confirmation, has_operations, require_confirmation
 from gpufleet.core.exit_status import ExitStatus
@@ -45,6 +37,14 @@ from gpufleet.core.visible import one_line
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.lifecycle import SIGNALS, ReportedRun, Reports, exit_process, requested_reports
+from gpufleet.run.part import (
+    MAX_REASON_CHARS,
+    HostPart,
+    ProcessOutcome,
+    not_reached,
+    part_hosts,
+    run_part,
+)
 from gpufleet.run.report import BAD_STATUSES, HostReport
 from gpufleet.run.report_file import print_error, print_run_finding
 from gpufleet.verify.inventory import Target

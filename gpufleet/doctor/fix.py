@@ -145,17 +145,22 @@ def _pod_fixes(check: DoctorCheck, cluster: str, plugin: PluginPods) -> list[Pla
     if not plugin.dead:
         raise NoFix("Every pod of the device plugin is Ready.")
     _, step, fix = _fixable(check)
-    access = "".join(f"{shlex.quote(one_line(word))} " for word in plugin.access)
+    access = "".join(f"{_word(each)} " for each in plugin.access)
     return [
         PlannedFix(
             cluster,
-            fix.command.format(access=access, namespace=pod.namespace, pod=pod.name),
+            fix.command.format(access=access, namespace=_word(pod.namespace), pod=_word(pod.name)),
             step.interrupts,
             place="",
             pod=pod,
         )
         for pod in plugin.dead
     ]
+
+
+def _word(text: str) -> str:
+    """A text of others as one word of a command to copy."""
+    return shlex.quote(one_line(text))
 
 
 def _fixable(check: DoctorCheck) -> tuple[str, NextStep, SafeFix]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
 from gpufleet.doctor.gpus import peers_by_host
@@ -15,7 +16,7 @@ from gpufleet.doctor.judge import (
 )
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet, SubjectVerdict
 from gpufleet.doctor.plugin_pods import PluginPods
-from gpufleet.node.catalog import Catalog
+from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.status.clusters import Part, cluster_rows, findings_of_cluster
 from gpufleet.status.detail import host_details
 from gpufleet.status.models import ClusterRow, SeenHost
@@ -23,6 +24,24 @@ from gpufleet.status.rows import fleet_of
 
 PLUGIN_CHECK = "cluster.plugin"
 NO_PLUGIN_PODS: Mapping[str, PluginPods] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFleet:
+    """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
+    plan's report; `plugins`: name -> the pods of its device plugin."""
+
+    inventory: str
+    hosts: Sequence[SeenHost]
+    clusters: Mapping[str, Part | None]
+    plugins: Mapping[str, PluginPods]
+
+    def judge(self, checks: Sequence[DoctorCheck], now: int) -> JudgedFleet:
+        """The verdicts by these checks. `now`: seconds since 1970."""
+        catalog = load_catalog()
+        return judge_fleet(
+            self.inventory, self.hosts, self.clusters, checks, catalog, now, self.plugins
+        )
 
 
 def judge_fleet(

@@ -342,7 +342,7 @@ def test_a_misspelt_command_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Did you mean" not in done.stderr
 
 
-@pytest.mark.parametrize("module", ["gpufleet.cli.deploy", "gpufleet.cli.part"])
+@pytest.mark.parametrize("module", ["gpufleet.cli.deploy", "gpufleet.run.part"])
 def test_only_the_process_that_runs_pyinfra_loads_it(module: str) -> None:
     """pyinfra makes gevent replace parts of the standard library, even in a worker of Dask."""
     code = f"import sys, {module}; sys.exit('pyinfra' in sys.modules)"

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli import deploy, main, output
-from gpufleet.cli.part import GPUFLEET
 from gpufleet.core.python import python_code
 from gpufleet.core.secrets import SUDO_PASSWORD, hide_secrets
+from gpufleet.run.part import GPUFLEET
 from gpufleet.verify.inventory import Target
 
 PASSWORD = "correct horse battery"

@@ -15,11 +15,12 @@ from typing import Any
 import click
 import pytest
 
-from gpufleet.cli import part, parts
+from gpufleet.cli import parts
 from gpufleet.cli.deploy import Confirmation
-from gpufleet.cli.part import HostPart, run_part
 from gpufleet.cli.parts import PartsRequest, run_in_parts
 from gpufleet.cli.pyinfra_options import parse_options
+from gpufleet.run import part
+from gpufleet.run.part import HostPart, run_part
 from gpufleet.verify.inventory import Target
 from gpufleet_sandbox.waiting import wait_until
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.cli.part import GPUFLEET
 from gpufleet.core.python import python_code
+from gpufleet.run.part import GPUFLEET
 
 SAYS = "from pyinfra import host\nhost.log('a line of the user')\n"
 
