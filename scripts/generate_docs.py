@@ -50,6 +50,7 @@ TOPICS = {  # of the page of findings: room -> heading
     "upgrade": "Upgrades",
     "combinations": "Combinations of versions",
     "status": "Fleet status",
+    "doctor": "Fixes of the doctor",
     "catalog": "Checks of the catalog",
     "verify": "Verification",
     "sandbox": "Sandbox",
