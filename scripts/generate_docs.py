@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpufleet.cli.explain import describe_kind
 from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.findings import KNOWN_KINDS, Kind
 from gpufleet.core.settings import RoleSettings, values_of
@@ -20,6 +19,7 @@ from gpufleet.host.settings import HostSettings
 from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.monitoring.settings import MonitoringSettings
 from gpufleet.role.listing import node_roles
+from gpufleet.status.meanings import describe_kind
 from scripts.claims import claims_page
 from scripts.doctor_page import doctor_checks_page
 from scripts.draw_rooms import drawing

@@ -28,7 +28,7 @@ from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import Catalog, load_catalog
-from gpufleet.node.plan import CARRIED_OUT_WITH
+from gpufleet.node.host_checks import CARRIED_OUT_WITH
 from gpufleet.packages.findings import UNSUPPORTED_MANAGER
 from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings

@@ -6,7 +6,6 @@ import json
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,10 +14,10 @@ import click
 from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
-from gpufleet.catalog.compare import KnownFacts, compare_all, unread_findings
+from gpufleet.catalog.check import CatalogCheck, show_catalog_check
+from gpufleet.catalog.compare import KnownFacts, compare_all
 from gpufleet.catalog.models import (
     CATALOG_SUBJECTS,
-    Gap,
     LiveSource,
     Reading,
     Subject,
@@ -30,7 +29,7 @@ from gpufleet.catalog.operations.write import make_patch
 from gpufleet.catalog.sources import list_sources
 from gpufleet.cli.detailed import CheckCommand
 from gpufleet.cli.output import prepare_output, print_note
-from gpufleet.core.console import print_finding, result_console
+from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
@@ -44,23 +43,6 @@ from gpufleet.status.support import load_runtimes
 
 PATCH = FileKind("a patch", (b"--- a/",))
 WRONG_MIRROR = "--mirror takes a URL of http or https, such as https://mirror.example.com/catalog."
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogCheck:
-    """The result of a check."""
-
-    sources: Sequence[LiveSource]
-    unread: Sequence[Unread]
-    gaps: Sequence[Gap]
-    patch: str
-    written: Sequence[Gap]  # the gaps that the patch closes
-
-    @property
-    def status(self) -> ExitStatus:
-        if self.gaps:
-            return ExitStatus.DRIFT
-        return ExitStatus.FAILED if self.unread else ExitStatus.CONVERGED
 
 
 @click.command(
@@ -98,9 +80,9 @@ def check(only: tuple[Subject, ...], patch: str | None, mirror: str, as_json: bo
     gaps = compare_all(known, [result for result in results if isinstance(result, Reading)])
     found = CatalogCheck(sources, unread, gaps, *(make_patch(gaps) if file else ("", ())))
     if as_json:
-        click.echo(json.dumps(_data(found), indent=2))
+        click.echo(json.dumps(found.as_dict(), indent=2))
     else:
-        _show(found)
+        show_catalog_check(result_console(), found)
     if file and not _write(file, found):
         raise SystemExit(ExitStatus.FAILED)
     click.get_current_context().exit(found.status)
@@ -159,40 +141,3 @@ def _write(file: Path, found: CatalogCheck) -> bool:
     apply = f"git apply {one_line(shlex.quote(str(file)))}"
     print_note(f"Wrote {name} with {what}. In a checkout of gpufleet: {apply}")
     return True
-
-
-def _show(found: CatalogCheck) -> None:
-    console = result_console()
-    for gap in found.gaps:
-        print_finding(console, gap.finding)
-    for finding in unread_findings(found.unread):
-        print_finding(console, finding)
-    read = len(found.sources) - len(found.unread)
-    line = f"{read} of {count_noun(len(found.sources), 'source')} read: "
-    line += f"{count_noun(len(found.gaps), 'difference')} from the catalog"
-    console.print(line, highlight=False, markup=False)
-
-
-def _data(found: CatalogCheck) -> dict[str, object]:
-    """`{"sources": […], "gaps": […]}`."""
-    reasons = {each.source: unread_findings([each])[0] for each in found.unread}
-    return {
-        "sources": [
-            {
-                "subject": source.subject,
-                "title": source.title,
-                "url": source.url,
-                "finding": reasons[source].as_dict() if source in reasons else None,
-            }
-            for source in found.sources
-        ],
-        "gaps": [
-            {
-                "subject": gap.subject,
-                "url": gap.url,
-                "written": gap in found.written,
-                **gap.finding.as_dict(),
-            }
-            for gap in found.gaps
-        ],
-    }

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import click
 
-from gpufleet.cli.cluster_phases import ClusterPhase, carry_out, nodes_of
 from gpufleet.cli.cluster_view import (
     REMOVED,
     Unknown,
@@ -25,12 +24,14 @@ from gpufleet.cli.deploy import (
     pyinfra_arguments,
     targets_of,
 )
-from gpufleet.cli.output import output_options, verbose_option
+from gpufleet.cli.output import output_options, prepare_output, verbose_option
 from gpufleet.cli.question import require_confirmation
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_code, python_module
 from gpufleet.core.visible import one_line
+from gpufleet.run.cluster_phases import ClusterPhase, nodes_of, run_phases
+from gpufleet.run.report_file import JUNIT, REPORT_FILE
 from gpufleet.verify.inventory import Target
 
 VERIFY = "from gpufleet.cli import main; main(prog_name='gpufleet')"
@@ -153,6 +154,13 @@ def destroy(
     sys.exit(carry_out(phases, json_path, None))
 
 
+def carry_out(phases: Sequence[ClusterPhase], json_path: str | None, junit: str | None) -> int:
+    """Run the phases until one fails; returns its exit status, or else 0. Raises click.UsageError
+    first if a report cannot be written."""
+    file = prepare_output(json_path, "--json", REPORT_FILE)
+    return run_phases(phases, file, prepare_output(junit, "--junit", JUNIT))
+
+
 def creation_phases(
     inventory: str, targets: Sequence[Target], options: Sequence[str]
 ) -> list[ClusterPhase]:
@@ -196,5 +204,7 @@ def _members(inventory: str, options: Sequence[str]) -> list[Target]:
             )
     targets = targets_of(inventory, ())
     if not any(CONTROL_PLANE in target.groups for target in targets):
-        raise click.UsageError(one_line(f"{inventory} has no host in the group {CONTROL_PLANE}."))
+        text = f"{inventory} has no host in the group {CONTROL_PLANE}. For the GPU stack of a "
+        text += f"cluster that gpufleet did not make: gpufleet status {inventory}"
+        raise click.UsageError(one_line(text))
     return targets

@@ -29,6 +29,7 @@ ACCESS = ("cluster_kubeconfig", "cluster_context")
 PINS_HEAD = (
     "The inventory asks for another version: change it, or each plan reports it (GF149, GF424)."
 )
+UNSET_HEAD = "The inventory sets no branch: without this line, new hosts get the catalog's default."
 
 
 def accesses_of(inventory: str) -> list[KubeAccess]:
@@ -77,16 +78,21 @@ def lines_to_change(
     inventory: Any, path: str, subject: str, moves: Mapping[str, tuple[str, str]]
 ) -> list[str]:
     """The lines that pyinfra's inventory should have, each with its file, its present value and the
-    hosts. `moves`: host -> versions before and after."""
-    found: dict[tuple[str, str], list[str]] = {}
+    hosts, below a line that says why. `moves`: host -> versions before and after."""
+    found: dict[str, dict[str, list[str]]] = {PINS_HEAD: {}, UNSET_HEAD: {}}
     for host, (before, after) in moves.items():
         data = inventory.get_host(host).data.dict()
         for key, value in _wrong_keys(data, subject, before, after):
             place = _place_of(inventory, path, host, key) if key in data else path
             now = f"now {data[key]!r}" if key in data else "now not set"
-            found.setdefault((f'{place}: {key} = "{value}"', now), []).append(host)
-    lines = [f"  {line}  # {now}: {list_names(hosts)}" for (line, now), hosts in found.items()]
-    return [PINS_HEAD, *lines] if lines else []
+            line = f'  {place}: {key} = "{value}"  # {now}'
+            found[PINS_HEAD if key in data else UNSET_HEAD].setdefault(line, []).append(host)
+    return [
+        text
+        for head, lines in found.items()
+        if lines
+        for text in (head, *(f"{line}: {list_names(hosts)}" for line, hosts in lines.items()))
+    ]
 
 
 def _wrong_keys(

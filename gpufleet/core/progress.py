@@ -43,7 +43,7 @@ class RunProgress:
     unchanged: int = 0
     done: int = 0
     failed: int = 0
-    blocked: int = 0  # a finding stopped them before any change
+    blocked: int = 0  # reached, but stopped before any change
 
 
 def longest_steps(progress: RunProgress) -> list[Active]:

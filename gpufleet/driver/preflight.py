@@ -98,7 +98,9 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
     for path, needed in NEEDED_MB.items():
         free = facts.free_bytes.get(path)
         if free is not None and free < needed * 1_000_000:
-            found.append(findings.DISK_SPACE(path=path, free=free // 1_000_000, needed=needed))
+            found.append(
+                package_findings.DISK_SPACE(path=path, free=free // 1_000_000, needed=needed)
+            )
     return found
 
 

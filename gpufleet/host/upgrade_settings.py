@@ -167,8 +167,9 @@ class UpgradeSettings(RoleSettings):
     )
     check_command: Command | None = Field(
         None,
-        description="Command on the controller that checks a changed host before it is returned; "
-        "an exit status other than 0 rolls it back.",
+        description="Command on the controller, run without a shell, that checks a changed host "
+        "before it is returned; `{host}` is replaced by its name. An exit status other than 0 "
+        "rolls it back.",
     )
     command_timeout: int = Field(
         900,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
-from gpufleet.facts.files import BACKUPS, RECORD_PATH
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
@@ -15,20 +14,17 @@ from gpufleet.host.file_write import FileWrite, edited_paths
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.combinations import judge_node
+from gpufleet.node.host_checks import full_disks, inspect_host, named_twice
 from gpufleet.node.record_merge import is_recorded
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.packages.logins import Logins
-from gpufleet.packages.repository import revoked_keys
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import NO_FAULTS, AnyRole, Faults, PlanOf, Role, RoleContext
 from gpufleet.role.result import file_digests
-
-CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
-CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +149,9 @@ def plan_node(
     if not facts.gpus and not planned and not any(part.findings for part in parts):
         return NodePlan(() if faults.all else (findings.HOST_WITHOUT_GPU(),), faults=faults)
     archives = plan_archives(settings.host, facts, catalog, _lacking(planned), first)
+    converged = all(part.role.converged(part.plan, context.driver) for part in planned)
     found = [
-        *_named_twice(place),
+        *named_twice(place),
         *inspect_host(facts, catalog, now),
         *parts[0].findings,
         *archives.findings,
@@ -162,6 +159,8 @@ def plan_node(
         *_reloads(planned, context),
         *judge_node(planned, facts),
     ]
+    if not converged and not any(each.code == package_findings.DISK_SPACE.code for each in found):
+        found += full_disks(facts)
     unrecorded = _unrecorded(planned, settings, context)
     return NodePlan(
         tuple(dict.fromkeys(found)), tuple(parts), archives, context, faults, unrecorded
@@ -249,36 +248,3 @@ def describe_plan(plan: NodePlan) -> dict[str, Any]:
         **{role.name: described.get(role.name) for role in node_roles()},
         "findings": [finding.as_dict() for finding in plan.all_findings],
     }
-
-
-def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
-    """Findings that do not depend on the driver. `now`: seconds since 1970 on this machine."""
-    found: list[Finding] = []
-    manager = facts.package_manager or "none at all"
-    if manager not in CARRIED_OUT_WITH:
-        found.append(package_findings.UNSUPPORTED_MANAGER(manager=manager))
-    skew = facts.clock - now
-    if abs(skew) > CLOCK_TOLERANCE:
-        direction = "ahead of" if skew > 0 else "behind"
-        found.append(findings.CLOCK_SKEW(seconds=abs(skew), direction=direction))
-    if facts.lock_holder:
-        found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
-    return [*found, *revoked_keys(catalog.cuda, facts)]
-
-
-def _named_twice(place: Place) -> list[Finding]:
-    """A blocker for each name of a machine except the first, because settings may contradict."""
-    if place.same_machine is None:
-        return []
-    this, other = place.same_machine
-    return [access.SAME_MACHINE(this=this, other=other, done=access.NOTHING)]
-
-
-def check_record(facts: NodeFacts) -> list[Finding]:
-    """A blocker if the host's record is invalid."""
-    file = facts.files.get(RECORD_PATH)
-    trouble = facts.provenance.trouble(role.entry for role in node_roles())
-    problem = (file.error if file else "") or trouble
-    if not problem:
-        return []
-    return [access.RECORD_UNUSABLE(path=RECORD_PATH, problem=problem, folder=BACKUPS)]

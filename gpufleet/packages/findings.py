@@ -237,3 +237,10 @@ NOT_ASKED = warning(
     "`gpufleet apply` asks when it installs. If another process holds the lock of the package "
     "manager, run `gpufleet plan --check` again later.",
 )
+
+DISK_SPACE = blocker(
+    "GF540",
+    "Not enough disk space",
+    "{path} has {free} MB free; the installation needs about {needed} MB.",
+    "Free some space (apt-get clean, yum clean all, old kernels), then run again.",
+)

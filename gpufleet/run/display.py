@@ -55,10 +55,9 @@ class DisplayedRun(Protocol):
     state: State
     began: dict[str, float]  # host -> start of its current operation
     carried_out: Counter[str]  # host -> number of its operations that are done
+    touched: set[str]  # hosts with a started operation
 
     def was_examined(self, name: str) -> bool: ...
-
-    def is_blocked(self, name: str) -> bool: ...
 
 
 class Display:
@@ -137,7 +136,8 @@ class Display:
     def _where(self, host: Host) -> str:
         """The category of a host that runs no operation now."""
         if host in self._state.failed_hosts:
-            return "blocked" if self._run.is_blocked(host.name) else "failed"
+            reached = host in self._state.activated_hosts
+            return "blocked" if reached and host.name not in self._run.touched else "failed"
         planned = len(self._state.ops[host])
         if not planned:
             return "unchanged"

@@ -155,11 +155,6 @@ class RunReport(ReportedRun, BaseStateCallback):
         """True if the host was already read and planned."""
         return name in self.hosts and self.hosts[name].examined
 
-    def is_blocked(self, name: str) -> bool:
-        """True if a finding stopped the host before any operation."""
-        part = self.hosts.get(name)
-        return part is not None and part.failed and name not in self.touched
-
     def block(self, host: Host, problems: list[Finding]) -> None:
         """Stop one host before it is changed: it gets no plan; other hosts continue."""
         part = self.host(host.name)

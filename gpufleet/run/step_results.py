@@ -7,6 +7,7 @@ import re
 from pyinfra.api import Host
 from pyinfra.api.operation import OperationMeta
 
+from gpufleet.core.causes import find_cause
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import bar_lines, one_line
@@ -48,5 +49,7 @@ def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
             part.errors.append("\n".join([one_line(name), *bar_lines(shown)]))
             known = any(found.blocks for found in part.findings)
             if not known and not any(map(own_line(host.name).match, shown)):
-                said = quote_last_line("\n".join(shown)).rstrip(".") or "no message"
+                cause = find_cause(shown)
+                said = cause.text if cause else quote_last_line("\n".join(shown)).rstrip(".")
+                said = said or "no message"
                 part.findings.append(findings.STEP_FAILED(operation=name, said=said))

@@ -27,7 +27,8 @@ from gpufleet.host.findings import (
     UNEXPECTED,
 )
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.plan import NodePlan, check_record, plan_node, plan_steps
+from gpufleet.node.host_checks import check_record
+from gpufleet.node.plan import NodePlan, plan_node, plan_steps
 from gpufleet.status import findings
 from gpufleet.status.gres import gres_of_boards, layout_of_boards
 from gpufleet.status.groups import group_rows

@@ -66,7 +66,8 @@ def summary_lines(fleet: FleetStatus) -> Iterator[str]:
     accepted = sum(len(row.accepted) for row in fleet.rows)
     end = f"; {count_noun(accepted, 'accepted finding')}" if accepted else ""
     flags = _flag_counts(fleet.rows)
-    yield f"{count_noun(len(fleet.rows), 'host')}{_gpus(fleet)}: {flags}{end}"
+    if fleet.rows or not fleet.clusters:
+        yield f"{count_noun(len(fleet.rows), 'host')}{_gpus(fleet)}: {flags}{end}"
     if fleet.clusters:
         yield f"{count_noun(len(fleet.clusters), 'cluster')}: {_flag_counts(fleet.clusters)}"
 

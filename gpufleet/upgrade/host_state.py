@@ -22,7 +22,7 @@ from gpufleet.host.upgrade_settings import Subject
 STATE_FILE = f"{HOME}/upgrade.json"
 SCHEMA = 1
 MAX_STATE_BYTES = 4096  # bytes of the file
-LONGEST_WHY = 600  # characters
+LONGEST_WHY = 1200  # characters
 LAST = 1e11  # seconds since 1970; a later time is invalid
 
 Kind = Literal["upgrade", "rollback"]

@@ -84,6 +84,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "toolkit",
         "exporter",
         "monitoring",
+        "gpu_stack",
         "node",
         "upgrade",
     ),

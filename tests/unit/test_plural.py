@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.cli.explain import describe_kind
 from gpufleet.core.findings import Kind, Severity
 from gpufleet.core.visible import Count
+from gpufleet.status.meanings import describe_kind
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("gpufleet", "deploys", "roles", "tests/post_deploy")

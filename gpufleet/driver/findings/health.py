@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from gpufleet.core.findings import warning
 
+FAILS_RUNS = " `plan` and `apply` report it as a blocker unless a step of the run repairs it."
+
 VERSION_MISMATCH = warning(
     "GF520",
     "Loaded and installed driver differ",
     "The loaded nvidia module is {loaded}, {installed} is installed. NVML and CUDA fail where "
     "module and library differ.",
     "{remedy}",
+    description="The loaded nvidia module and the installed driver have different versions. NVML "
+    "and CUDA fail where module and library differ." + FAILS_RUNS,
     advice="Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one "
     "in use. With driver_enabled = False, reboot the host. If packages of another source installed "
     "the library, remove them.",
@@ -34,7 +38,7 @@ GPU_LOST = warning(
     "Look for `NVRM: Xid` in `dmesg`. A GPU that fell off the bus requires a cold reboot, or "
     "service. `gpufleet verify` checks every GPU.",
     description="The driver has a GPU that the PCI bus no longer has, or the registers of a GPU "
-    "cannot be read.",
+    "cannot be read." + FAILS_RUNS,
 )
 
 GPU_UNBOUND = warning(
@@ -42,6 +46,7 @@ GPU_UNBOUND = warning(
     "GPU without its driver",
     "The nvidia module is loaded, and {count} not bound to it: {slots}.",
     "Look for `NVRM` in `dmesg`: the driver does not support the GPU, or could not start it.",
+    description="The nvidia module is loaded, and a GPU is not bound to it." + FAILS_RUNS,
 )
 
 NOT_LOADED = warning(
@@ -51,6 +56,8 @@ NOT_LOADED = warning(
     "no GPU of the host works.",
     "Run `gpufleet apply`: it loads the module, or reports why it cannot. With driver_enabled = "
     "False, look for the reason in `modprobe nvidia` and `dmesg` on the host.",
+    description="A driver is installed, and its module is not loaded into the running kernel: no "
+    "GPU of the host works." + FAILS_RUNS,
 )
 
 SMI_FAILED = warning(
@@ -60,7 +67,7 @@ SMI_FAILED = warning(
     "Look for `NVRM: Xid` in `dmesg`, and run `nvidia-smi` on the host. A GPU that hangs requires "
     "a reset (`nvidia-smi --gpu-reset`) or a cold reboot.",
     description="The nvidia module is loaded, and nvidia-smi fails, does not answer, or lists "
-    "fewer GPUs than the driver is bound to.",
+    "fewer GPUs than the driver is bound to." + FAILS_RUNS,
 )
 
 TOO_FEW_GPUS = warning(
@@ -69,4 +76,6 @@ TOO_FEW_GPUS = warning(
     "The PCI bus has {found:GPU|GPUs} of NVIDIA; {source} {wanted}.",
     "Check that the cards are seated and powered (lspci -d 10de:), and look for `NVRM: Xid` in the "
     "log of the last boot. If the host is to have fewer, set node_gpus to their number.",
+    description="The PCI bus has fewer GPUs of NVIDIA than node_gpus or the record of the last run "
+    "says." + FAILS_RUNS,
 )

@@ -141,13 +141,6 @@ GPU_WORK_BEGAN = blocker(
     "killed.",
 )
 
-DISK_SPACE = blocker(
-    "GF540",
-    "Not enough disk space",
-    "{path} has {free} MB free; the installation needs about {needed} MB.",
-    "Free some space (apt-get clean, yum clean all, old kernels), then run again.",
-)
-
 MODULE_REFUSED = blocker(
     "GF551",
     "Kernel rejected the module",

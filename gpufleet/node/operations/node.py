@@ -20,10 +20,11 @@ from gpufleet.host.asking import host_arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.described import described_facts
+from gpufleet.node.host_checks import check_record
 from gpufleet.node.impact import impact_of
 from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.operations.preflights import PreflightHost, own_preflights
-from gpufleet.node.plan import NodePlan, check_record, describe_plan, plan_again, plan_node
+from gpufleet.node.plan import NodePlan, describe_plan, plan_again, plan_node
 from gpufleet.node.settings import NodeSettings, load_node_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import cluster, cluster_view
-from gpufleet.cli.cluster_phases import ClusterPhase
 from gpufleet.core.names import count_noun
+from gpufleet.run.cluster_phases import ClusterPhase
 from gpufleet.verify.inventory import Target
 from tests.unit.kubernetes.members_setup import PODS, node
 

@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import pytest
 from click import UsageError
 
-from gpufleet.cli.cluster_phases import ClusterPhase, carry_out, nodes_of
+from gpufleet.cli.cluster import carry_out
 from gpufleet.run import report_file
+from gpufleet.run.cluster_phases import ClusterPhase, nodes_of
 
 REPORT = """
 import json, os, sys

@@ -15,9 +15,10 @@ import pytest
 from click.testing import CliRunner
 from documents import ROOT, commands
 
-from gpufleet.cli import explain, main
+from gpufleet.cli import main
 from gpufleet.cli.completion import SHELLS
 from gpufleet.core.findings import KNOWN_KINDS
+from gpufleet.status import meanings
 from scripts.finding_codes import codes
 
 QUERIES = re.compile(r"^gpufleet (catalog (?!check\b).*)$")  # `check` asks the internet
@@ -109,7 +110,7 @@ def test_no_address_is_printed_that_does_not_exist(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("GPUFLEET_DOCS", raising=False)
-    monkeypatch.setattr(explain, "shipped_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(meanings, "shipped_path", lambda name: tmp_path / name)
     done = CliRunner().invoke(main, ["explain", "GF112"])
     assert (done.exit_code, "driver.md" in done.output) == (0, False)
 

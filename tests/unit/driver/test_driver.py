@@ -26,7 +26,7 @@ from gpufleet.facts.model import (
 )
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import inspect_host
+from gpufleet.node.host_checks import inspect_host
 from gpufleet.node.settings import load_node_settings
 from tests.unit.driver.driver_setup import managed
 from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for

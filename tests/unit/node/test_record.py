@@ -15,7 +15,7 @@ from gpufleet.exporter.models import ExporterEntry
 from gpufleet.facts.files import RECORD_PATH, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
-from gpufleet.node.plan import check_record
+from gpufleet.node.host_checks import check_record
 from gpufleet.node.record_merge import merge_record
 from gpufleet.role.listing import node_roles
 from gpufleet.role.result import RoleResult

@@ -8,7 +8,7 @@ import pytest
 
 from gpufleet.facts.model import Keyring, NodeFacts
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import inspect_host
+from gpufleet.node.host_checks import inspect_host
 
 ((REVOKED,),) = (key.fingerprints for key in load_catalog().cuda.revoked)
 

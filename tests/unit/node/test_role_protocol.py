@@ -19,7 +19,8 @@ from gpufleet.driver.findings import host as findings
 from gpufleet.facts.model import Package
 from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import check_record, describe_plan, plan_node
+from gpufleet.node.host_checks import check_record
+from gpufleet.node.plan import describe_plan, plan_node
 from gpufleet.node.record_merge import merge_record
 from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import NodeSettings, load_node_settings

@@ -73,7 +73,8 @@ def test_what_is_no_state_is_refused(text: str) -> None:
 
 
 def test_a_long_roll_back_leaves_room_for_the_reason_of_the_change() -> None:
-    found = both_reasons("GF340 h: " + "x" * 500, "GF550 h: not built: nv.c:12: error " + "y" * 500)
+    change = "GF550 h: not built: nv.c:12: error " + "y" * 1000
+    found = both_reasons("GF340 h: " + "x" * 1000, change)
     assert len(found) <= LONGEST_WHY
     assert "…; its change: GF550 h: not built: nv.c:12: error y" in found
     assert found.endswith("…")

@@ -14,12 +14,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from gpufleet import __version__
-from gpufleet.cli.output import prepare_output, print_note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.process import Process, run_in_front
 from gpufleet.core.visible import one_line
 from gpufleet.run.report import BAD_STATUSES, host_problems
-from gpufleet.run.report_file import JUNIT, REPORT_FILE, write_file
+from gpufleet.run.report_file import print_error, write_file
 
 SCHEMA = 1
 SUITE = "gpufleet.cluster"
@@ -54,11 +53,9 @@ class Done:
         }
 
 
-def carry_out(phases: Sequence[ClusterPhase], json_path: str | None, junit: str | None) -> int:
-    """Run the phases until one fails; returns its exit status, or else 0. The reports include
-    phases that were not reached. Raises click.UsageError first if a report cannot be written."""
-    file = prepare_output(json_path, "--json", REPORT_FILE)
-    xml = prepare_output(junit, "--junit", JUNIT)
+def run_phases(phases: Sequence[ClusterPhase], file: Path | None, xml: Path | None) -> int:
+    """Run the phases until one fails; returns its exit status, or else 0. The reports, JSON in
+    `file` and JUnit in `xml`, include phases that were not reached."""
     done: list[Done] = []
     status = 0
     with TemporaryDirectory(prefix="gpufleet-cluster-", ignore_cleanup_errors=True) as folder:
@@ -67,12 +64,12 @@ def carry_out(phases: Sequence[ClusterPhase], json_path: str | None, junit: str 
             if status:
                 done.append(Done(phase.name, None, 0.0, None))
                 continue
-            print_note(f"== {phase.name}")
+            print_error(f"== {phase.name}")
             done.append(_run(phase, Path(folder), results))
             status = done[-1].status or 0
             if status:
                 rest = "; nothing after it was started" if phase is not phases[-1] else ""
-                print_note(f"{phase.name}: failed{rest}")
+                print_error(f"{phase.name}: failed{rest}")
         suite = phases_junit(done, results)
     report = {
         "schema": SCHEMA,

@@ -1,0 +1,62 @@
+"""Findings about a host that do not depend on a role. Pure."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.files import BACKUPS, RECORD_PATH
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host import findings as access
+from gpufleet.node import findings
+from gpufleet.node.catalog import Catalog
+from gpufleet.packages import findings as package_findings
+from gpufleet.packages.repository import revoked_keys
+from gpufleet.role.listing import node_roles
+from gpufleet.role.place import Place
+
+CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
+CARRIED_OUT_WITH = ("apt", "dnf", "yum")
+WRITTEN_PATHS = ("/", "/usr", "/var")  # that steps of every role write to
+MIN_FREE_MB = 50  # for files, lists of packages, and small packages
+
+
+def full_disks(facts: NodeFacts) -> list[Finding]:
+    """A blocker for each path without space for any step. A driver needs more: see its role."""
+    free = {path: facts.free_bytes.get(path) for path in WRITTEN_PATHS}
+    return [
+        package_findings.DISK_SPACE(path=path, free=left // 1_000_000, needed=MIN_FREE_MB)
+        for path, left in free.items()
+        if left is not None and left < MIN_FREE_MB * 1_000_000
+    ]
+
+
+def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
+    """Findings that do not depend on the driver. `now`: seconds since 1970 on this machine."""
+    found: list[Finding] = []
+    manager = facts.package_manager or "none at all"
+    if manager not in CARRIED_OUT_WITH:
+        found.append(package_findings.UNSUPPORTED_MANAGER(manager=manager))
+    skew = facts.clock - now
+    if abs(skew) > CLOCK_TOLERANCE:
+        direction = "ahead of" if skew > 0 else "behind"
+        found.append(findings.CLOCK_SKEW(seconds=abs(skew), direction=direction))
+    if facts.lock_holder:
+        found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
+    return [*found, *revoked_keys(catalog.cuda, facts)]
+
+
+def named_twice(place: Place) -> list[Finding]:
+    """A blocker for each name of a machine except the first, because settings may contradict."""
+    if place.same_machine is None:
+        return []
+    this, other = place.same_machine
+    return [access.SAME_MACHINE(this=this, other=other, done=access.NOTHING)]
+
+
+def check_record(facts: NodeFacts) -> list[Finding]:
+    """A blocker if the host's record is invalid."""
+    file = facts.files.get(RECORD_PATH)
+    trouble = facts.provenance.trouble(role.entry for role in node_roles())
+    problem = (file.error if file else "") or trouble
+    if not problem:
+        return []
+    return [access.RECORD_UNUSABLE(path=RECORD_PATH, problem=problem, folder=BACKUPS)]
