@@ -110,8 +110,8 @@ def plan_fixes(
             _require_free(found, failed[0])
             if known := facts.get(found.name):
                 fixes.append(_host_fix(check, found.name, known))
-            elif pods := plugins.get(found.name):
-                fixes += _pod_fixes(check, found.name, pods)
+            else:
+                fixes += _pod_fixes(check, found.name, plugins.get(found.name))
         except NoFix as no:
             step = _first_step(found, no.cause or failed[0], judged.inventory)
             refused.append(RefusedFix(found.name, no.why, step))
@@ -140,8 +140,10 @@ def _host_fix(check: DoctorCheck, host: str, facts: NodeFacts) -> PlannedFix:
     return PlannedFix(host, command, interrupts or step.interrupts, facts.run_lock)
 
 
-def _pod_fixes(check: DoctorCheck, cluster: str, plugin: PluginPods) -> list[PlannedFix]:
+def _pod_fixes(check: DoctorCheck, cluster: str, plugin: PluginPods | None) -> list[PlannedFix]:
     """A fix for each dead pod of a cluster's device plugin. Raises NoFix."""
+    if plugin is None:
+        raise NoFix("The pods of the device plugin were not read.")
     if not plugin.dead:
         raise NoFix("Every pod of the device plugin is Ready.")
     _, step, fix = _fixable(check)
@@ -210,7 +212,7 @@ def _refresh_cdi(fix: SafeFix, check: str, facts: NodeFacts) -> tuple[str, str]:
     if path and path == kept:
         return fix.service_command.format(unit=CDI_SERVICE), ""
     if path not in fix.paths:
-        raise NoFix(f"The program that writes {path} is not known.")
+        raise NoFix(f"The program that writes {path or 'the specification'} is not known.")
     return fix.command.format(path=path), ""
 
 

@@ -23,6 +23,9 @@ LAB = {"status": "converged", "releases": {}, "plan": {"steps": []}, "findings":
 NO_NODES = {
     "code": "GF817", "severity": "warning", "message": "n1 is not Ready.", "remedy": "Wait.",
 }  # fmt: skip
+NO_POD = {
+    "code": "GF809", "severity": "warning", "message": "No pod on n2.", "remedy": "Label it.",
+}  # fmt: skip
 PODS, SETS = "/api/v1/namespaces/gpu/pods", "/apis/apps/v1/daemonsets"
 CRASH = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
 DOCTOR = ("--fix", "cluster.plugin", "--yes")
@@ -99,6 +102,11 @@ class PluginApi:
         successor = pod(f"{name}-new", ready=self.recovers, since=-5)
         del self.pods[name]
         self.pods[successor["metadata"]["name"]] = successor
+
+
+def refusing(path: str, *_: Any) -> Any:
+    """Answers each request as a server without permissions for the user."""
+    raise ApiError(f"GET {path}", 403, {"message": "cannot do that \x1b[2J"}, "lab")
 
 
 Run = Callable[..., Any]
@@ -185,6 +193,17 @@ def test_pods_of_lost_nodes_are_left(run: Run) -> None:
     assert "kubectl get nodes" in done.stdout
 
 
+@pytest.mark.parametrize("reads", [True, False], ids=["its pods are Ready", "they are not read"])
+def test_a_plugin_without_a_dead_pod_is_left_with_its_next_step(run: Run, reads: bool) -> None:
+    api = PluginApi(pod("p1", ready=True))
+    if not reads:
+        api.list = refusing  # type: ignore[method-assign]
+    done = run(api, *DOCTOR, part={**LAB, "findings": [NO_POD]})
+    assert (done.exit_code, api.deleted) == (1, [])
+    assert "no safe fix" in done.stdout
+    assert "kubectl get pods" in done.stdout
+
+
 def test_the_command_names_the_cluster(run: Run) -> None:
     api = PluginApi(pod("p1"))
     done = run(api, *DOCTOR, cluster_kubeconfig="/etc/lab config", cluster_context="lab")
@@ -195,10 +214,7 @@ def test_the_command_names_the_cluster(run: Run) -> None:
 def test_a_cluster_that_refuses_says_why(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     api = PluginApi(pod("p1"))
 
-    def refuse(path: str, body: Any) -> None:
-        raise ApiError(f"DELETE {path}", 403, {"message": 'cannot delete "pods" \x1b[2J'}, "lab")
-
-    monkeypatch.setattr(api, "delete", refuse)
+    monkeypatch.setattr(api, "delete", refusing)
     done = run(api, *DOCTOR)
     assert done.exit_code == 1
     assert "lab: " in done.stderr
