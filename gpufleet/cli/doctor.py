@@ -31,8 +31,8 @@ from gpufleet.run.report_file import JUNIT, write_file
 DOCTOR_EPILOG = (
     "Exit status: 0 every verdict is PASS; 1 the worst is WARNING; 2 a host or cluster is CRITICAL "
     "or UNKNOWN, which includes one that does not respond; also 2, with output on standard error "
-    "only, for wrong usage; 4 --limit matches nothing; 130 interrupted. With --fix, by the verdicts "
-    "after it; 1 if it is declined; 2 if the check has no safe fix."
+    "only, for wrong usage; 4 --limit matches nothing; 130 interrupted. With --fix, by the "
+    "verdicts after it; 1 if it is declined; 2 if the check has no safe fix."
 )
 STATUS_OF_VERDICT = {
     Verdict.PASS: ExitStatus.CONVERGED,
