@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpufleet.doctor.models import DoctorCheck, load_checks, load_steps
+from gpufleet.doctor.models import DoctorCheck, NextStep, load_checks, load_steps
 from gpufleet.doctor.table import all_checks
 from scripts.finding_codes import codes
 
@@ -39,10 +39,11 @@ STEPS_HEAD = (
     "A step interrupts less than the steps after it. gpufleet makes none of them without a "
     "request. Names in braces are filled in: `{inventory}` and `{host}` as they were typed, "
     "`{gpu}` is the PCI address of the GPU, `{unit}` the systemd unit that the check names. A name "
-    "in capitals, such as `GPU`, is yours to fill in.",
+    "in capitals, such as `GPU`, is yours to fill in. A step with a fix is the one that "
+    "[`--fix`](../how-to/doctor.md#fix-what-is-safe) runs, with the command of its last column.",
     "",
-    "| step | what it does | command | interrupts |",
-    "|---|---|---|---|",
+    "| step | what it does | command | interrupts | fix |",
+    "|---|---|---|---|---|",
 )
 
 
@@ -83,7 +84,17 @@ def _steps() -> Iterator[str]:
         command = step.command.replace("|", "\\|")
         drain = "; a node of Kubernetes is drained before" if step.drains else ""
         place = "on the host: " if step.runs_on == "host" else ""
-        yield f"| `{name}` | {step.does} | {place}`{command}`{drain} | {step.interrupts} |"
+        cells = (f"`{name}`", step.does, f"{place}`{command}`{drain}", step.interrupts, _fix(step))
+        yield f"| {' | '.join(cells)} |"
+
+
+def _fix(step: NextStep) -> str:
+    """The commands of a fix, with the units that it may start."""
+    if step.fix is None:
+        return "-"
+    commands = [f"`{each}`" for each in (step.fix.command, step.fix.service_command) if each]
+    units = f"; of {', '.join(f'`{unit}`' for unit in step.fix.units)}" if step.fix.units else ""
+    return " or ".join(commands) + units
 
 
 def _plain(text: str) -> str:

@@ -51,6 +51,7 @@ TOPICS = {  # of the page of findings: room -> heading
     "combinations": "Combinations of versions",
     "status": "Fleet status",
     "evidence": "Evidence",
+    "doctor": "Fixes of the doctor",
     "catalog": "Checks of the catalog",
     "verify": "Verification",
     "sandbox": "Sandbox",

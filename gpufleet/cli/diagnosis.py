@@ -3,108 +3,63 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Collection, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
-from gpufleet import __version__
+from gpufleet.cli.deploy import targets_of
 from gpufleet.cli.output import print_note
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
-from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import exact_limit
 from gpufleet.core.live import is_quiet
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.document import doctor_json
-from gpufleet.doctor.fleet import judge_fleet
-from gpufleet.doctor.models import DoctorCheck, JudgedFleet, Verdict
+from gpufleet.doctor.fleet import ReadFleet
+from gpufleet.doctor.models import JudgedFleet, Verdict
+from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
-from gpufleet.evidence.archive import EvidenceArchive
-from gpufleet.evidence.findings import NOTHING_COLLECTED
-from gpufleet.evidence.models import EvidenceFile
-from gpufleet.evidence.operations.hosts import collect_host, host_folder
-from gpufleet.node.catalog import load_catalog
-from gpufleet.run.report_file import print_lost, print_run_finding
+from gpufleet.status.clusters import Part, findings_of_cluster
 from gpufleet.status.operations import ReadMore
-from gpufleet.verify.inventory import VerifyError, load_targets
-
-VERDICTS = "doctor.json"  # in the archive: the output of --json
+from gpufleet.verify.inventory import Target
 
 
-def judge_inventory(
-    inventory: str,
-    limit: Sequence[str],
-    checks: Sequence[DoctorCheck],
-    now: int,
-    more: ReadMore | None = None,
-) -> JudgedFleet:
-    """The verdicts on the hosts and clusters of an inventory, by state and plan. `more`: as for
-    `read_hosts`."""
+def read_fleet(inventory: str, limit: Sequence[str], more: ReadMore | None = None) -> ReadFleet:
+    """Read hosts, then clusters, by state and plan. `more`: as for `read_hosts`."""
     hosts, names = read_hosts_and_clusters(inventory, limit, health=True, more=more)
     parts = read_clusters(inventory, names)
-    clusters = {name: parts.get(name) for name in names}
-    return judge_fleet(inventory, hosts, clusters, checks, load_catalog(), now)
+    plugins = dict(read_plugins(inventory, parts))
+    return ReadFleet(inventory, hosts, {name: parts.get(name) for name in names}, plugins)
 
 
-def judge_with_evidence(
-    inventory: str,
-    limit: Sequence[str],
-    checks: Sequence[DoctorCheck],
-    now: int,
-    path: Path,
-    *,
-    bug_report: bool,
-) -> tuple[JudgedFleet, bool]:
-    """The verdicts, with the evidence of all hosts and clusters in an archive. False if the archive
-    could not be written, or has nothing of any host or cluster.
-
-    `bug_report`: run NVIDIA's own report on the hosts, too."""
-    archive = EvidenceArchive(path)
-    more = partial(collect_host, archive, bug_report=bug_report)
-    judged = judge_inventory(inventory, limit, checks, now, more)
-    for host in judged.hosts:
-        if (folder := host_folder(host.name)) not in archive.subjects:
-            archive.note_missing(
-                folder, " ".join(f"{each.code} {each.cause}".strip() for each in host.causes)
-            )
-    try:
-        _collect_clusters(archive, inventory, {each.name for each in judged.clusters})
-        found = doctor_json(judged, now)
-        text = json.dumps(found, indent=2)
-        archive.add("", [EvidenceFile(VERDICTS, text, "verdicts, facts and findings of all")])
-        archive.finish(f"Evidence of {inventory}, {found['time']}, gpufleet {__version__}")
-    except OSError as error:
-        print_lost(path, error)
-        return judged, False
-    except KeyboardInterrupt:
-        click.echo("Interrupted.", err=True)
-        sys.exit(ExitStatus.INTERRUPTED)
-    if not archive.subjects:
-        print_run_finding(NOTHING_COLLECTED(path=path))
-    elif not is_quiet():
-        print_note(archive.summary)
-    return judged, bool(archive.subjects)
-
-
-def _collect_clusters(archive: EvidenceArchive, inventory: str, names: Collection[str]) -> None:
-    """Collect the evidence of these clusters of the inventory."""
-    if not names:
+def read_plugins(inventory: str, parts: Mapping[str, Part]) -> Iterator[tuple[str, PluginPods]]:
+    """The pods of the device plugin of each of these clusters that answers. Prints why one does
+    not, unless its plan says so."""
+    if not parts:
         return
-    # Imported here because it loads ssl, which pyinfra replaces when it is loaded itself.
-    from gpufleet.evidence.operations.clusters import collect_cluster
+    # Imported here because gevent must replace parts of ssl before a client imports it.
+    from gpufleet.cli.upgrade_inventory import access_of
+    from gpufleet.doctor.operations.clusters import read_plugin_pods
 
-    try:
-        targets = load_targets(inventory)
-    except VerifyError as error:
-        archive.note_missing("clusters", error.finding.text)
-        return
-    for target in targets:
-        if target.name in names:
-            if not is_quiet():
-                print_note(f"Collecting evidence of {one_line(target.name)}")
-            collect_cluster(archive, target.name, target.data)
+    for target in clusters_of(inventory, parts):
+        try:
+            yield target.name, read_plugin_pods(access_of(target))
+        except Stopped as stopped:
+            said = {each.code for each in findings_of_cluster(parts[target.name])}
+            if stopped.findings[0].code not in said:
+                note_finding(target.name, stopped.findings[0])
+
+
+def clusters_of(inventory: str, names: Iterable[str]) -> list[Target]:
+    """These clusters of the inventory, with their data."""
+    return targets_of(inventory, [exact_limit(name) for name in names])
+
+
+def note_finding(name: str, finding: Finding) -> None:
+    """Print a finding about a host or cluster on standard error."""
+    print_note(f"{finding.code} {one_line(name)}: {finding.message}\n  {finding.remedy}")
 
 
 def print_verdicts(judged: JudgedFleet, now: int, *, as_json: bool) -> None:

@@ -23,14 +23,16 @@ from gpufleet.doctor.export import (
     doctor_metrics_text,
     prolog_line,
 )
-from gpufleet.doctor.models import Verdict
+from gpufleet.doctor.fix import first_step_text, fixable_step
+from gpufleet.doctor.models import DoctorCheck, Verdict
 from gpufleet.doctor.table import all_checks, choose_checks
 from gpufleet.run.report_file import JUNIT, NEW_FILE, write_file
 
 DOCTOR_EPILOG = (
     "Exit status: 0 every verdict is PASS; 1 the worst is WARNING; 2 a host or cluster is CRITICAL "
     "or UNKNOWN, which includes one that does not respond; also 2, with output on standard error "
-    "only, for wrong usage; 4 --limit matches nothing; 130 interrupted."
+    "only, for wrong usage; 4 --limit matches nothing; 130 interrupted. With --fix, by the "
+    "verdicts after it; 1 if it is declined; 2 if the check has no safe fix."
 )
 STATUS_OF_VERDICT = {
     Verdict.PASS: ExitStatus.CONVERGED,
@@ -41,7 +43,7 @@ STATUS_OF_VERDICT = {
 
 
 def known_checks(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+    context: click.Context, option: click.Parameter | None, given: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The checks that an option names. Raises click.BadParameter for an unknown one."""
     ids = [name.strip() for each in given for name in each.split(",")]
@@ -50,6 +52,23 @@ def known_checks(
         page = "docs/reference/doctor-checks.md lists all checks"
         raise click.BadParameter(f"There is no check {unknown[0]!r}; {page}.", context)
     return tuple(ids)
+
+
+def check_to_fix(name: str, inventory: str, *, yes: bool) -> DoctorCheck:
+    """The check that --fix names. Raises click.UsageError for one without a safe fix, or if the fix
+    cannot be confirmed."""
+    # Imported here because a prolog does not need it.
+    from gpufleet.cli.question import require_confirmation
+
+    names = known_checks(click.get_current_context(), None, (name,))
+    if len(names) > 1:
+        raise click.UsageError("--fix takes one check.")
+    check = next(each for each in all_checks() if each.id == names[0])
+    if fixable_step(check) is None:
+        step = first_step_text(check, inventory)
+        raise click.UsageError(f"{check.id} has no safe fix. {step}")
+    require_confirmation(yes, ())
+    return check
 
 
 @click.command(epilog=DOCTOR_EPILOG)
@@ -76,6 +95,10 @@ def known_checks(
     type=click.Choice(["prolog"]),
     help="Print one line, for the prolog or epilog of a batch system; make no plan.",
 )
+@click.option(
+    "--fix", metavar="ID", help="Run the safe fix of this failed check, if you confirm it."
+)
+@click.option("--yes", is_flag=True, help="Run the fix without a question.")
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON: every host in depth.")
 @click.option("--junit", metavar="FILE", help="Also write the checks as JUnit XML.")
 @click.option(
@@ -100,6 +123,8 @@ def doctor(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     purpose: str | None,
+    fix: str | None,
+    yes: bool,
     as_json_: bool,
     junit: str | None,
     bundle: str | None,
@@ -108,14 +133,20 @@ def doctor(
 ) -> None:
     """Say what is wrong with hosts and clusters, and what to do.
 
-    Changes nothing. The verdict is PASS, WARNING, CRITICAL or UNKNOWN. The first broken link is the
-    cause; failures that follow from it are listed under it. With one host: its verdict, every
-    check, and the host in depth. With several: one group for each cause, the worst first.
+    Changes nothing without --fix. The verdict is PASS, WARNING, CRITICAL or UNKNOWN. The first
+    broken link is the cause; failures that follow from it are listed under it. With one host: its
+    verdict, every check, and the host in depth. With several: one group for each cause, the worst
+    first.
     """
     if purpose and (as_json_ or bundle):
         raise click.UsageError("--for excludes --json and --bundle.")
     if bug_report and not bundle:
         raise click.UsageError("--bug-report needs --bundle.")
+    wanted = check_to_fix(fix, inventory, yes=yes) if fix else None
+    if wanted and (purpose or as_json_ or only or skip or bundle):
+        raise click.UsageError("--fix excludes --check, --skip, --for, --json and --bundle.")
+    if yes and not wanted:
+        raise click.UsageError("--yes is only for --fix.")
     xml = prepare_output(junit, "--junit", JUNIT)
     archive = prepare_output(bundle, "--bundle", NEW_FILE)
     collected = True
@@ -124,16 +155,22 @@ def doctor(
         raise click.UsageError("--check and --skip leave no check.")
     if purpose:
         judged = judge_states(inventory, limit, checks)
+    elif wanted:
+        from gpufleet.cli.diagnosis import print_verdicts
+        from gpufleet.cli.fixing import fix_inventory
+
+        judged = fix_inventory(inventory, limit, wanted, now, yes=yes)
     else:
         # Imported here because plans and pyinfra load slowly, and a prolog needs neither.
-        from gpufleet.cli.diagnosis import judge_inventory, judge_with_evidence, print_verdicts
+        from gpufleet.cli.diagnosis import print_verdicts, read_fleet
+        from gpufleet.cli.evidence import judge_with_evidence
 
         if archive:
             judged, collected = judge_with_evidence(
                 inventory, limit, checks, now, archive, bug_report=bug_report
             )
         else:
-            judged = judge_inventory(inventory, limit, checks, now)
+            judged = read_fleet(inventory, limit).judge(checks, now)
     written = xml is None or write_file(xml, partial(doctor_junit, judged.every))
     metrics = partial(doctor_metrics_text, judged, now)
     written = store_metrics(textfile, metrics, DOCTOR_METRICS_PREFIX) and written and collected

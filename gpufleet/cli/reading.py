@@ -24,7 +24,7 @@ from gpufleet.core.visible import each_line
 from gpufleet.host.gather import GatherProgress, NoInventory, NoSuchHost
 from gpufleet.run.plan_contract import Hosts
 from gpufleet.status.models import SeenHost
-from gpufleet.status.operations import ReadMore, read_hosts
+from gpufleet.status.operations import ReadBefore, ReadMore, read_hosts
 from gpufleet.verify.inventory import VerifyError, unmatched_limit
 
 
@@ -52,17 +52,22 @@ class Shown(GatherProgress):
 
 
 def read_hosts_and_clusters(
-    inventory: str, limit: Sequence[str], *, health: bool = False, more: ReadMore | None = None
+    inventory: str,
+    limit: Sequence[str],
+    *,
+    health: bool = False,
+    before: ReadBefore | None = None,
+    more: ReadMore | None = None,
 ) -> tuple[list[SeenHost], list[str]]:
     """Hosts and names of clusters. Ends the process with the reason if they cannot be read. Raises
-    Stopped for a wrong entry of catalog.d/. `health`, `more`: as for `read_hosts`."""
+    Stopped for a wrong entry of catalog.d/. `health`, `before`, `more`: as in `read_hosts`."""
     require_own_catalog()
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
 
     progress = Shown()
     try:
-        return read_hosts(inventory, limit, progress, health=health, more=more)
+        return read_hosts(inventory, limit, progress, health=health, before=before, more=more)
     except NoSuchHost as error:
         found = unmatched_limit(error.name, inventory, error.hosts, error.groups)
         click.echo(str(VerifyError(found)), err=True)

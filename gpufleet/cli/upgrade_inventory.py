@@ -37,21 +37,21 @@ def accesses_of(inventory: str) -> list[KubeAccess]:
     user's own kubeconfig, and that of its control plane. Raises Stopped for values of a wrong
     type."""
     targets = targets_of(inventory, ())
-    found = [_access_of(target) for target in targets if CLUSTERS in target.groups]
+    found = {access_of(target) for target in targets if CLUSTERS in target.groups}
     if plane := kubeconfig_of(targets):
-        found.append((plane, ""))
-    paths = {(path and str(expand_user_path(path)), name) for path, name in found}
-    return [KubeAccess(*each) for each in sorted(paths)]
+        found.add(KubeAccess(str(expand_user_path(plane))))
+    return sorted(found, key=lambda access: (access.kubeconfig, access.context))
 
 
-def _access_of(target: Target) -> tuple[str, str]:
+def access_of(target: Target) -> KubeAccess:
     """Kubeconfig and context of a cluster, "" for the user's own. Raises Stopped."""
     problems: list[Finding] = []
     mine = {key: value for key, value in target.data.items() if key in ACCESS}
     settings = load_role(ClusterAccess, mine, problems)
     if settings is None:
         raise Stopped(*problems)
-    return settings.kubeconfig or "", settings.context or ""
+    path = settings.kubeconfig and str(expand_user_path(settings.kubeconfig))
+    return KubeAccess(path or "", settings.context or "")
 
 
 def known_as(target: Target) -> tuple[str, ...]:

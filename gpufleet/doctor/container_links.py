@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
+from gpufleet.facts.gpu import CdiSpec
 from gpufleet.facts.model import NodeFacts
 
 OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"  # the toolkit of the GPU Operator's container
@@ -27,6 +28,10 @@ EXPORTER_UNITS = (
     "nvidia-dcgm-exporter.service",
     "gpufleet-dcgm-exporter.service",
 )
+# The toolkit's own service, the file that it writes, and the file that can name another one
+CDI_SERVICE, CDI_OUTPUT = "nvidia-cdi-refresh.service", "/var/run/cdi/nvidia.yaml"
+CDI_SETTINGS = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+CDI_OUTPUT_SETTING = "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH"
 
 
 def read_toolkit(facts: NodeFacts) -> Link | None:
@@ -95,15 +100,32 @@ def read_cri(facts: NodeFacts) -> Link | None:
 
 
 def read_cdi(facts: NodeFacts) -> Link | None:
+    kept = service_spec(facts)
+    if not facts.cdi_specs and kept and facts.loaded_driver:
+        return Link("none", f"{CDI_SERVICE} is enabled, and {kept} is missing: containers that get "
+                       "GPUs by CDI do not start.")  # fmt: skip
     if not facts.cdi_specs:
         return None
-    loaded = facts.loaded_driver
-    stale = [spec for spec in facts.cdi_specs if loaded and spec.driver not in ("", loaded)]
+    stale = stale_specs(facts)
     if not stale:
         return Link(", ".join(spec.path for spec in facts.cdi_specs))
     return Link(f"{stale[0].path} of {stale[0].driver}", f"{stale[0].path} names the libraries "
-                   f"of driver {stale[0].driver}, and {loaded} is loaded: containers that get GPUs "
-                   "by CDI do not start.")  # fmt: skip
+                   f"of driver {stale[0].driver}, and {facts.loaded_driver} is loaded: containers "
+                   "that get GPUs by CDI do not start.")  # fmt: skip
+
+
+def stale_specs(facts: NodeFacts) -> list[CdiSpec]:
+    """The CDI specifications of another driver than the loaded one."""
+    loaded = facts.loaded_driver
+    return [spec for spec in facts.cdi_specs if loaded and spec.driver not in ("", loaded)]
+
+
+def service_spec(facts: NodeFacts) -> str | None:
+    """The file that the toolkit's service writes, None if it is off or its settings name a file."""
+    service = facts.services.get(CDI_SERVICE)
+    if service is None or service.enabled != "enabled":
+        return None
+    return None if CDI_OUTPUT_SETTING in facts.texts.get(CDI_SETTINGS, "") else CDI_OUTPUT
 
 
 def read_kubelet(facts: NodeFacts) -> Link | None:

@@ -167,14 +167,18 @@ def read_fabric(facts: NodeFacts) -> Link | None:
     if service.active != "active":
         return Link(service.active, f"The fabric manager does not run ({service.active}): CUDA "
                        "fails with error 802.", unit)  # fmt: skip
-    versions = {
-        each.upstream for name, each in facts.packages.items() if name.startswith(FABRIC_MANAGER)
-    }
+    versions = fabric_versions(facts)
     if versions and facts.loaded_driver and facts.loaded_driver not in versions:
         other = ", ".join(sorted(versions))
         return Link(f"active, {other}", f"The fabric manager is {other}, the driver "
                        f"{facts.loaded_driver}: they need the same version.", unit)  # fmt: skip
     return Link(f"active {' '.join(versions)}".strip())
+
+
+def fabric_versions(facts: NodeFacts) -> set[str]:
+    """The versions of the installed packages of the fabric manager."""
+    packages = facts.packages.items()
+    return {each.upstream for name, each in packages if name.startswith(FABRIC_MANAGER)}
 
 
 def _in_dkms(facts: NodeFacts) -> bool:

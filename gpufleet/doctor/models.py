@@ -43,6 +43,16 @@ def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     return found if found.fails else Verdict.PASS
 
 
+class SafeFix(Entry):
+    """What `--fix` runs for a step. steps.yaml explains the fields."""
+
+    command: str
+    service_command: str = ""
+    units: dict[str, str] = Field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+
+
 class NextStep(Entry):
     """One next step. steps.yaml explains the fields."""
 
@@ -52,6 +62,7 @@ class NextStep(Entry):
     interrupts: str
     drains: bool = False
     source: str = ""
+    fix: SafeFix | None = None
 
 
 class NextSteps(Entry):

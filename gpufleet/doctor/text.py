@@ -11,6 +11,7 @@ from rich.text import Text
 from gpufleet.core.names import count_noun, name_hosts
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.doctor.export import next_steps, step_command
+from gpufleet.doctor.fix import fix_command
 from gpufleet.doctor.models import CheckOutcome, JudgedFleet, SubjectVerdict, Verdict
 from gpufleet.doctor.table import all_checks
 from gpufleet.status.detail import Detail
@@ -73,6 +74,8 @@ def _show_cause(
         command = step_command(step, inventory, found, cause)
         console.print(Text.assemble(f"    {word}{place}: ", (command, "bold")))
         console.print(Text(f"      {step.does} Interrupts: {step.interrupts}.", "dim"))
+    if command := fix_command(cause, found, inventory):
+        console.print(Text.assemble("    Or fix it, after a question: ", (command, "bold")))
 
 
 def _results(found: SubjectVerdict) -> Iterator[tuple[str, list[str]]]:

@@ -17,6 +17,7 @@ from gpufleet.host.gather import Gathered, GatherProgress, gather_facts
 from gpufleet.node.settings import load_node_settings
 from gpufleet.status.models import SeenHost
 
+ReadBefore = Callable[[Any], None]  # takes pyinfra's host; raises nothing
 ReadMore = Callable[[Any, NodeFacts | Finding], None]  # takes pyinfra's host; raises nothing
 
 
@@ -26,21 +27,25 @@ def read_hosts(
     progress: GatherProgress,
     *,
     health: bool = False,
+    before: ReadBefore | None = None,
     more: ReadMore | None = None,
 ) -> tuple[list[SeenHost], list[str]]:
     """The hosts and the names of the clusters. Raises the same errors as `gather_facts`.
 
-    `health`: read the health of the GPUs, too. `more`: called for each host that is connected,
-    with its facts, to read more over the same connection."""
-    found = gather_facts(inventory, limit, partial(_read, health=health, more=more), progress)
+    `health`: read the health of the GPUs, too. `before`: called for each connected host before it
+    is read; `more`: called with its facts, to read more over the same connection."""
+    read = partial(_read, health=health, before=before, more=more)
+    found = gather_facts(inventory, limit, read, progress)
     hosts = [_seen(each) for each in found if not each.cluster]
     return hosts, [each.name for each in found if each.cluster]
 
 
 def _read(
-    state: Any, host: Any, *, health: bool, more: ReadMore | None
+    state: Any, host: Any, *, health: bool, before: ReadBefore | None, more: ReadMore | None
 ) -> tuple[NodeFacts | Finding, SeenHost | None]:
-    """Read a host with `_read_inputs`, then call `more`."""
+    """Read a host with `_read_inputs`, between `before` and `more`."""
+    if before:
+        before(host)
     answer = _read_inputs(state, host, health=health)
     if more:
         more(host, answer[0])

@@ -97,8 +97,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "status",
     ),
-    "doctor": ("facts", "host", "driver", "monitoring", "node", "status"),
     "evidence": ("facts", "host", "kube", "gpu_stack"),
+    "doctor": ("facts", "host", "driver", "kube", "helm", "monitoring", "node", "status"),
     "verify": (),
     "cli": (
         "run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpufleet.doctor.container_links import CDI_SERVICE
 from gpufleet.facts.gpu import CdiSpec, Listed
 from gpufleet.facts.health import RuntimeAnswer
 from gpufleet.facts.model import DkmsModule, NodeFacts, Package
@@ -123,6 +124,10 @@ def stale_cdi(facts: NodeFacts) -> NodeFacts:
 
 def two_cdi(facts: NodeFacts) -> NodeFacts:
     return replace(facts, cdi_specs=(*facts.cdi_specs, CdiSpec("/etc/cdi/nvidia.yaml", OLDER)))
+
+
+def no_cdi(facts: NodeFacts) -> NodeFacts:
+    return with_services(replace(facts, cdi_specs=()), service(CDI_SERVICE, "inactive"))
 
 
 def no_toolkit(facts: NodeFacts) -> NodeFacts:
@@ -247,6 +252,7 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "two cgroup drivers": (containerd(OTHER_CGROUPS), "chain.cgroups", ()),
     "CDI of another driver": (stale_cdi, "chain.cdi", ()),
     "two CDI specifications": (two_cdi, "chain.cdi", ()),
+    "no CDI specification by its service": (no_cdi, "chain.cdi", ()),
     "docker does not answer": (answering(docker=RuntimeAnswer()), "chain.runtime", ()),
     "docker has not read its file": (
         answering(docker=RuntimeAnswer(answered=True, default="runc", runtimes=("runc",))),

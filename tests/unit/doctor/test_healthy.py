@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.doctor.container_links import CDI_OUTPUT_SETTING, CDI_SERVICE, CDI_SETTINGS
 from gpufleet.doctor.models import Verdict
 from gpufleet.facts.gpu import Listed
 from gpufleet.facts.health import GpuHealth, HostHealth, RuntimeAnswer
@@ -85,6 +86,12 @@ def docker_alone() -> NodeFacts:
     return replace(without(facts, "nvidia-container", "libnvidia-container"), cdi_specs=())
 
 
+def cdi_elsewhere() -> NodeFacts:
+    """The settings of the toolkit's service name a file in a folder that gpufleet does not read."""
+    facts = with_services(machine(cdi_specs=()), service(CDI_SERVICE, "inactive"))
+    return with_file(facts, CDI_SETTINGS, f"{CDI_OUTPUT_SETTING}=/srv/cdi/nvidia.yaml\n")
+
+
 def newer_kernel() -> NodeFacts:
     facts = machine()
     name = "linux-image-5.15.0-999-generic"
@@ -117,6 +124,7 @@ KINDS: dict[str, Callable[[], NodeFacts]] = {
     "a GPU of a virtual machine": passed_through,
     "docker without the toolkit": docker_alone,
     "a newer kernel waits": newer_kernel,
+    "CDI in a folder of its own": cdi_elsewhere,
     "containerd of docker": beside_docker,
     "nodes are created at the first use": lambda: machine(device_nodes=()),
     "docker says what it has": lambda: machine(

@@ -21,7 +21,7 @@ from pyinfra.connectors.fake import FakeConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 from pyinfra.context import ctx_inventory, ctx_state
 
-from gpufleet.cli import diagnosis, doctor, main
+from gpufleet.cli import diagnosis, doctor, evidence, main
 from gpufleet.core.live import QUIET
 from gpufleet.evidence import archive as writing
 from gpufleet.facts.model import ManagedFile, NodeFacts
@@ -248,7 +248,7 @@ def test_a_full_disk_leaves_the_verdict_and_no_archive(
     assert leftovers(archive) == []
 
 
-@pytest.mark.parametrize("place", [(diagnosis, "_collect_clusters"), (os, "replace")])
+@pytest.mark.parametrize("place", [(evidence, "_collect_clusters"), (os, "replace")])
 def test_an_interrupt_leaves_no_archive(
     run: Run, archive: Path, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,7 +272,7 @@ def test_a_cluster_that_is_not_read_is_listed(
     def read_lab(inventory: str, limit: Sequence[str], **how: Any) -> Any:
         return read(inventory, limit, **how)[0], ["lab"]
 
-    monkeypatch.setattr(diagnosis, "load_targets", targets)
+    monkeypatch.setattr(evidence, "load_targets", targets)
     monkeypatch.setattr(diagnosis, "read_clusters", lambda *about: {})
     done = run({"one": printed(LOG)}, reads=read_lab)
     assert done.exit_code == 2, "the cluster is UNKNOWN"

@@ -1,0 +1,1 @@
+"""Fixes of the doctor on hosts and in clusters."""

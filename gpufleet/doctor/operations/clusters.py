@@ -1,0 +1,78 @@
+"""Reads the pods of a cluster's device plugin, and restarts dead ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from gpufleet.doctor.plugin_pods import (
+    STARTING_SECONDS,
+    DeadPod,
+    PluginPods,
+    is_dead,
+    judge_plugin_pods,
+    plugin_daemonsets,
+)
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
+
+SETTLE_SECONDS = 60.0  # seconds in which a new pod must be Ready
+POD_POLL_SECONDS = 2.0  # seconds between two reads of it
+CALM_READS = 5  # reads in a row without a dead pod: one that crashes is Ready for a moment
+CONFLICT = 409  # another pod has its name
+
+
+def read_plugin_pods(access: KubeAccess) -> PluginPods:
+    """The pods of the device plugin now. Raises ClusterProblem."""
+    api = ClusterApi(access)
+    try:
+        return _read(api, access, STARTING_SECONDS)
+    finally:
+        api.close()
+
+
+def restart_plugin_pods(access: KubeAccess, pods: Iterable[DeadPod]) -> PluginPods:
+    """Delete those of the pods that are still dead, and wait for their successors. Returns the pods
+    then. Raises ClusterProblem."""
+    api = ClusterApi(access)
+    try:
+        for pod in pods:
+            _delete(api, pod)
+        return _settled(api, access)
+    finally:
+        api.close()
+
+
+def _read(api: ClusterApi, access: KubeAccess, patience: int | None) -> PluginPods:
+    owners = plugin_daemonsets(api.list("/apis/apps/v1/daemonsets"))
+    spaces = sorted(set(owners.values()))
+    pods = [pod for space in spaces for pod in api.list(f"/api/v1/namespaces/{space}/pods")]
+    where = (("--kubeconfig", access.kubeconfig), ("--context", access.context))
+    words = tuple(word for pair in where if pair[1] for word in pair)
+    return judge_plugin_pods(owners, pods, int(time.time()), patience, words)
+
+
+def _delete(api: ClusterApi, pod: DeadPod) -> None:
+    """Delete a pod, unless it is another one by now, or Ready. Raises ClusterProblem."""
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+    found = api.find(path)
+    if found is None or not is_dead(found, int(time.time()), STARTING_SECONDS):
+        return
+    only = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod.uid}}
+    try:
+        api.delete(path, only)
+    except ApiError as error:
+        if not error.is_missing and error.status != CONFLICT:
+            raise
+
+
+def _settled(api: ClusterApi, access: KubeAccess) -> PluginPods:
+    """The pods once none has been dead for some reads, or when the time is over."""
+    end, calm = time.monotonic() + SETTLE_SECONDS, 0
+    while True:
+        found = _read(api, access, None)
+        calm = 0 if found.dead or not found.total else calm + 1
+        if calm == CALM_READS or time.monotonic() >= end:
+            return found
+        time.sleep(POD_POLL_SECONDS)
