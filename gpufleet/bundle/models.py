@@ -1,0 +1,146 @@
+"""The files of a bundle, and its manifest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+MANIFEST_SCHEMA = 1
+MANIFEST, SBOM = "manifest.json", "sbom.spdx.json"  # names in the folder of a bundle
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
+FileSort = Literal["package", "metadata", "key", "chart", "image", "sbom"]
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One file. `path`: below the folder of the bundle; `source`: the URL that it came from."""
+
+    path: str
+    sha256: str
+    size: int
+    source: str
+    sort: FileSort
+    name: str = ""  # of a package, chart or image
+    version: str = ""
+    architecture: str = ""
+    license: str = ""  # as its package names it, "" if it names none
+
+
+@dataclass(frozen=True, slots=True)
+class BundledRepository:
+    """A repository of which the bundle has a part. `setting`: the key that takes the URL of its
+    mirror; "" for a repository that the hosts themselves configure."""
+
+    path: str  # below the folder of the bundle
+    source: str
+    setting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LackingItem:
+    """Something that hosts or clusters need and the bundle lacks."""
+
+    what: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class BundlePart:
+    """What one host or cluster adds to a bundle."""
+
+    files: tuple[BundleFile, ...] = ()
+    repositories: tuple[BundledRepository, ...] = ()
+    lacking: tuple[LackingItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BundleManifest(BundlePart):
+    """The content of a bundle. `created`: by which version of gpufleet, and when."""
+
+    gpufleet: str = ""
+    created: str = ""
+
+
+class NoManifestError(ValueError):
+    """The text is not a manifest; the message says why."""
+
+
+def place_of(url: str) -> str:
+    """The path in a bundle of what is at a URL: HOST/PATH. "" if it has no safe path.
+
+    A port follows the host after a dash, because a colon cannot be in a file name everywhere.
+    """
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].replace(":", "-")
+    words = [host, *unquote(parts.path).split("/")]
+    kept = [word for word in words if word not in ("", ".")]
+    wrong = ".." in kept or any(_UNSAFE.search(word) for word in kept)
+    return "" if wrong or not host or parts.scheme not in ("http", "https") else "/".join(kept)
+
+
+def merge_parts(parts: Iterable[BundlePart]) -> BundlePart:
+    """The content of several parts, without duplicates and in a stable order."""
+    known = list(parts)
+    files = {file.path: file for part in known for file in part.files}
+    places = {(each.path, each.setting): each for part in known for each in part.repositories}
+    lacking = {each.what: each for part in known for each in part.lacking}
+    return BundlePart(
+        tuple(files[path] for path in sorted(files)),
+        tuple(places[place] for place in sorted(places)),
+        tuple(lacking[what] for what in sorted(lacking)),
+    )
+
+
+def part_text(part: BundlePart, **head: object) -> str:
+    """A part or a manifest as JSON."""
+    return json.dumps({**head, **asdict(part)}, indent=1) + "\n"
+
+
+def manifest_text(manifest: BundleManifest) -> str:
+    """The manifest's file."""
+    return part_text(manifest, gpufleet_bundle=MANIFEST_SCHEMA)
+
+
+def parse_part(text: str) -> BundlePart:
+    """A part, as written by `part_text`."""
+    return _part(json.loads(text))
+
+
+def parse_manifest(text: str) -> BundleManifest:
+    """Raises NoManifestError."""
+    try:
+        data = json.loads(text)
+        if data["gpufleet_bundle"] != MANIFEST_SCHEMA:
+            raise NoManifestError("its manifest is of another version of gpufleet")
+        part = _part(data)
+        _require_safe(part.files)
+        return BundleManifest(
+            part.files, part.repositories, part.lacking, str(data["gpufleet"]), str(data["created"])
+        )
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        known = isinstance(error, NoManifestError)
+        raise NoManifestError(str(error) if known else f"{MANIFEST} is damaged") from error
+
+
+def _part(data: Mapping[str, Any]) -> BundlePart:
+    return BundlePart(
+        tuple(BundleFile(**each) for each in data["files"]),
+        tuple(BundledRepository(**each) for each in data["repositories"]),
+        tuple(LackingItem(**each) for each in data["lacking"]),
+    )
+
+
+def _require_safe(files: Sequence[BundleFile]) -> None:
+    """Raises NoManifestError for a path that leads out of the folder, or a wrong digest."""
+    for file in files:
+        words = file.path.split("/")
+        if not {"", ".", ".."}.isdisjoint(words) or _UNSAFE.search(file.path):
+            raise NoManifestError(f"{MANIFEST} names a file outside of the folder")
+        if not _SHA256.fullmatch(file.sha256) or type(file.size) is not int:
+            raise NoManifestError(f"{MANIFEST} has a wrong digest or size")

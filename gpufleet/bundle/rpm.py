@@ -1,0 +1,119 @@
+"""The files of a bundle that the metadata of rpm repositories lists. Pure."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from gpufleet.bundle.apt import HostFile
+from gpufleet.bundle.models import BundleFile, place_of
+from gpufleet.core.limits import METADATA_LIMIT
+from gpufleet.core.secrets import plain_urls
+
+CACHED = re.compile(r"/(?P<id>[^/]+)-[0-9a-f]{16}/(?P<path>repodata/[^/]+)$")  # dnf's cache
+PRIMARY = re.compile(r"primary\.xml(\.(gz|xz))?$")
+_REPOSITORY = re.compile(r"^Repo-(?P<key>id|baseurl) *: (?P<value>[^ ]+)")
+_NAMES = {"c": "{http://linux.duke.edu/metadata/common}", "r": "{http://linux.duke.edu/metadata/rpm}"}
+
+
+class UnreadableListError(ValueError):
+    """A list of packages cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RpmRepository:
+    """A repository in the cache of dnf. `url`: where its files are, with a slash at the end."""
+
+    url: str
+    files: tuple[HostFile, ...]
+
+    @property
+    def primary(self) -> HostFile | None:
+        """Its list of packages."""
+        return next((each for each in self.files if PRIMARY.search(each.path)), None)
+
+
+def repository_urls(lines: Iterable[str]) -> dict[str, str]:
+    """Repository -> the URL of its files, as `repolist -v` prints them."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        if match := _REPOSITORY.match(line):
+            if match["key"] == "id":
+                name = match["value"].split("/")[0]
+            else:
+                found[name] = match["value"].rstrip(",/") + "/"
+    return found
+
+
+def cached_repositories(
+    files: Iterable[HostFile], urls: Mapping[str, str]
+) -> tuple[RpmRepository, ...]:
+    """The repositories whose metadata is in the cache, in the order of their URLs."""
+    found: dict[str, list[HostFile]] = {}
+    for file in files:
+        match = CACHED.search(file.path)
+        if match and match["id"] in urls:
+            url = urls[match["id"]]
+            each = HostFile(file.path, file.sha256, file.size, url + match["path"], url)
+            found.setdefault(url, []).append(each)
+    return tuple(RpmRepository(url, tuple(found[url])) for url in sorted(found))
+
+
+def listed_packages(url: str, primary: bytes, path: str) -> dict[str, BundleFile]:
+    """sha256 -> package, of a repository's list. Raises UnreadableListError."""
+    try:
+        root = ElementTree.parse(io.BytesIO(_plain(primary, path))).getroot()
+        known = (_package(url, each) for each in root.iter(f"{_NAMES['c']}package"))
+        return {each.sha256: each for each in known if each}
+    except (ElementTree.ParseError, OSError, EOFError, lzma.LZMAError, zlib.error,
+            ValueError) as error:  # fmt: skip
+        raise UnreadableListError(str(error)) from error
+
+
+def _plain(data: bytes, path: str) -> bytes:
+    """The text of a list, up to the limit of a repository's file."""
+    if not path.endswith((".gz", ".xz")):
+        return data
+    opened = gzip.open if path.endswith(".gz") else lzma.open
+    with opened(io.BytesIO(data)) as file:
+        return bytes(file.read(METADATA_LIMIT.bytes))
+
+
+def _package(url: str, element: ElementTree.Element) -> BundleFile | None:
+    """A package of a list, or None without a sha256 or a location."""
+    digest, location = element.find(f"{_NAMES['c']}checksum"), element.find(f"{_NAMES['c']}location")
+    size, version = element.find(f"{_NAMES['c']}size"), element.find(f"{_NAMES['c']}version")
+    if digest is None or location is None or size is None or digest.get("type") != "sha256":
+        return None
+    source = url + location.get("href", "")
+    epoch, number = (version.get("epoch", "0"), version) if version is not None else ("0", None)
+    named = f"{number.get('ver')}-{number.get('rel')}" if number is not None else ""
+    return BundleFile(
+        place_of(source),
+        digest.text or "",
+        int(size.get("package", "0")),
+        plain_urls(source),
+        "package",
+        element.findtext(f"{_NAMES['c']}name", ""),
+        named if epoch == "0" else f"{epoch}:{named}",
+        element.findtext(f"{_NAMES['c']}arch", ""),
+        element.findtext(f"{_NAMES['c']}format/{_NAMES['r']}license", ""),
+    )
+
+
+def used_repositories(
+    repositories: Iterable[RpmRepository], packages: Sequence[BundleFile]
+) -> list[RpmRepository]:
+    """The repositories that have one of the packages."""
+    return [
+        each
+        for each in repositories
+        if any(file.path.startswith(f"{place_of(each.url)}/") for file in packages)
+    ]
