@@ -1,24 +1,40 @@
-# apt_lists.sh FOLDER: `list SHA256 SIZE PATH URL BASE` for the signed release file and every index that apt has read,
-# BASE the address of its archive. The indexes are copied into FOLDER, as text: apt may keep them compressed.
+# apt_lists.sh FOLDER: `list SHA256 SIZE PATH URL BASE` for the signed release file and every index that apt has read, as
+# its archive has them: apt asks for the compressed files that the release file lists, by name or by digest. BASE: the
+# address of the archive. The files are in FOLDER.
 folder=$1 number=0
 mkdir -p "$folder"
 told=$folder/told
-tell() { # FILE URL BASE
-    number=$((number + 1))
-    /usr/lib/apt/apt-helper cat-file "$1" >"$folder/$number" || exit 1
-    sum=$(sha256sum "$folder/$number")
-    printf 'list %s %s %s %s %s\n' "${sum%% *}" "$(stat -c %s "$folder/$number")" "$folder/$number" "$2" "$3" >>"$told"
-}
 : >"$told"
+next() { number=$((number + 1)); copy=$folder/$number; }
+tell() { # URL...: of the file $copy
+    sum=$(sha256sum "$copy")
+    for url; do
+        printf 'list %s %s %s %s %s\n' "${sum%% *}" "$(stat -c %s "$copy")" "$copy" "$url" "$repository" >>"$told"
+    done
+}
+indexes() { # RELEASE KEY BASE: the files of an index that the release file lists
+    by_hash=$(grep -ci '^Acquire-By-Hash: *yes' "$1")
+    awk -v key="$2" '/^[^ ]/ { seen = ($1 == "SHA256:") }
+        seen && ($3 == key || index($3, key ".") == 1) { print $1, $3 }' "$1" >"$folder/listed"
+    while read -r sum name; do
+        next
+        hashed=$3${name%"${name##*/}"}by-hash/SHA256/$sum
+        for url in "$3$name" "$hashed"; do
+            [ ! -e "$copy" ] || continue
+            /usr/lib/apt/apt-helper download-file "$url" "$copy" "SHA256:$sum" >/dev/null 2>&1 || rm -f "$copy"
+        done
+        [ -e "$copy" ] || continue
+        if [ "$by_hash" -gt 0 ]; then tell "$3$name" "$hashed"; else tell "$3$name"; fi
+    done <"$folder/listed"
+}
 apt-get indextargets --format '$(FILENAME)|$(BASE_URI)|$(METAKEY)|$(REPO_URI)' | sort -u >"$folder/targets"
 while IFS='|' read -r file base key repository; do
     [ -e "$file" ] || continue
-    tell "$file" "$base$key" "$repository"
     prefix=${file%"$(printf '%s' "$key" | tr / _)"*}
     for name in InRelease Release Release.gpg; do
-        if [ -e "$prefix$name" ] && ! grep -qF " $base$name " "$told"; then
-            tell "$prefix$name" "$base$name" "$repository"
-        fi
+        [ -e "$prefix$name" ] || continue
+        [ "$name" = Release.gpg ] || indexes "$prefix$name" "$key" "$base"
+        if ! grep -qF " $base$name " "$told"; then next; cp "$prefix$name" "$copy"; tell "$base$name"; fi
     done
 done <"$folder/targets"
 cat "$told"
