@@ -31,7 +31,7 @@ def apt_packages(lines: Iterable[str]) -> tuple[BundleFile, ...]:
 
 
 def _package(found: re.Match[str]) -> BundleFile:
-    name, version, rest = (found["file"].split("_") + ["", ""])[:3]
+    name, version, rest = [*found["file"].split("_"), "", ""][:3]
     return BundleFile(
         place_of(found["url"]),
         found["sha256"],
@@ -56,9 +56,7 @@ def used_lists(lists: Iterable[HostFile], packages: Sequence[BundleFile]) -> lis
     """The lists of the repositories that have one of the packages."""
     places = [file.path for file in packages]
     return [
-        each
-        for each in lists
-        if any(path.startswith(f"{place_of(each.base)}/") for path in places)
+        each for each in lists if any(path.startswith(f"{place_of(each.base)}/") for path in places)
     ]
 
 

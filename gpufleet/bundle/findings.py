@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, info, warning
+from gpufleet.core.findings import blocker, warning
 
 PACKAGES_NOT_LISTED = blocker(
     "GF665",

@@ -19,7 +19,8 @@ from gpufleet.core.secrets import plain_urls
 CACHED = re.compile(r"/(?P<id>[^/]+)-[0-9a-f]{16}/(?P<path>repodata/[^/]+)$")  # dnf's cache
 PRIMARY = re.compile(r"primary\.xml(\.(gz|xz))?$")
 _REPOSITORY = re.compile(r"^Repo-(?P<key>id|baseurl) *: (?P<value>[^ ]+)")
-_NAMES = {"c": "{http://linux.duke.edu/metadata/common}", "r": "{http://linux.duke.edu/metadata/rpm}"}
+_COMMON = "{http://linux.duke.edu/metadata/common}"  # XML namespaces
+_RPM = "{http://linux.duke.edu/metadata/rpm}"
 
 
 class UnreadableListError(ValueError):
@@ -70,7 +71,7 @@ def listed_packages(url: str, primary: bytes, path: str) -> dict[str, BundleFile
     """sha256 -> package, of a repository's list. Raises UnreadableListError."""
     try:
         root = ElementTree.parse(io.BytesIO(_plain(primary, path))).getroot()
-        known = (_package(url, each) for each in root.iter(f"{_NAMES['c']}package"))
+        known = (_package(url, each) for each in root.iter(f"{_COMMON}package"))
         return {each.sha256: each for each in known if each}
     except (ElementTree.ParseError, OSError, EOFError, lzma.LZMAError, zlib.error,
             ValueError) as error:  # fmt: skip
@@ -87,25 +88,31 @@ def _plain(data: bytes, path: str) -> bytes:
 
 
 def _package(url: str, element: ElementTree.Element) -> BundleFile | None:
-    """A package of a list, or None without a sha256 or a location."""
-    digest, location = element.find(f"{_NAMES['c']}checksum"), element.find(f"{_NAMES['c']}location")
-    size, version = element.find(f"{_NAMES['c']}size"), element.find(f"{_NAMES['c']}version")
+    """A package of a list, or None without a sha256, a location or a size."""
+    names = ("checksum", "location", "size")
+    digest, location, size = (element.find(f"{_COMMON}{name}") for name in names)
     if digest is None or location is None or size is None or digest.get("type") != "sha256":
         return None
     source = url + location.get("href", "")
-    epoch, number = (version.get("epoch", "0"), version) if version is not None else ("0", None)
-    named = f"{number.get('ver')}-{number.get('rel')}" if number is not None else ""
     return BundleFile(
         place_of(source),
         digest.text or "",
         int(size.get("package", "0")),
         plain_urls(source),
         "package",
-        element.findtext(f"{_NAMES['c']}name", ""),
-        named if epoch == "0" else f"{epoch}:{named}",
-        element.findtext(f"{_NAMES['c']}arch", ""),
-        element.findtext(f"{_NAMES['c']}format/{_NAMES['r']}license", ""),
+        element.findtext(f"{_COMMON}name", ""),
+        _version(element.find(f"{_COMMON}version")),
+        element.findtext(f"{_COMMON}arch", ""),
+        element.findtext(f"{_COMMON}format/{_RPM}license", ""),
     )
+
+
+def _version(element: ElementTree.Element | None) -> str:
+    """[EPOCH:]VERSION-RELEASE, or "" if the list has none."""
+    if element is None:
+        return ""
+    epoch, named = element.get("epoch", "0"), f"{element.get('ver')}-{element.get('rel')}"
+    return named if epoch == "0" else f"{epoch}:{named}"
 
 
 def used_repositories(

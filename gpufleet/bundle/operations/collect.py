@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,12 @@ from gpufleet.bundle.bare import bare_facts, closure_words, own_packages, planne
 from gpufleet.bundle.mirrors import bundled_repositories, key_file
 from gpufleet.bundle.models import BundleFile, BundlePart
 from gpufleet.bundle.operations.asking import PIECE_BYTES, FilePiece, ScriptLines
-from gpufleet.bundle.operations.store import has_file, store_file, store_part
+from gpufleet.bundle.operations.store import (
+    FOLDER_VARIABLE,
+    has_file,
+    store_file,
+    store_part,
+)
 from gpufleet.bundle.rpm import (
     RpmRepository,
     UnreadableListError,
@@ -42,7 +46,6 @@ from gpufleet.packages.operations.repository import fetch_keyring, sources_unrea
 from gpufleet.packages.transaction import PackageTransaction, is_headers, resolve_transaction
 from gpufleet.run.reporting import RunReport
 
-FOLDER_VARIABLE = "GPUFLEET_BUNDLE"  # the folder of the bundle, for the deploy
 _CLAIMED: WeakKeyDictionary[State, set[str]] = WeakKeyDictionary()  # requests that a host serves
 _APT_URLS = 50  # packages that one command downloads
 

@@ -15,6 +15,7 @@ from gpufleet.bundle.models import BundleFile, BundlePart, parse_part, part_text
 from gpufleet.core.limits import MIB
 from gpufleet.core.stopped import Stopped
 
+FOLDER_VARIABLE = "GPUFLEET_BUNDLE"  # names the folder of the bundle to the deploy
 WORK_FOLDER = ".gpufleet-bundle"  # in the bundle, until it is complete
 PARTS_FOLDER = "parts"  # below it: what each host adds
 READ_BYTES = MIB  # at once, of a file on this machine

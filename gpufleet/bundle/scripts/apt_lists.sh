@@ -16,15 +16,15 @@ indexes() { # RELEASE KEY BASE: the files of an index that the release file list
     by_hash=$(grep -ci '^Acquire-By-Hash: *yes' "$1")
     awk -v key="$2" '/^[^ ]/ { seen = ($1 == "SHA256:") }
         seen && ($3 == key || index($3, key ".") == 1) { print $1, $3 }' "$1" >"$folder/listed"
-    while read -r sum name; do
+    while read -r wanted listed; do
         next
-        hashed=$3${name%"${name##*/}"}by-hash/SHA256/$sum
-        for url in "$3$name" "$hashed"; do
+        hashed=$3${listed%"${listed##*/}"}by-hash/SHA256/$wanted
+        for url in "$3$listed" "$hashed"; do
             [ ! -e "$copy" ] || continue
-            /usr/lib/apt/apt-helper download-file "$url" "$copy" "SHA256:$sum" >/dev/null 2>&1 || rm -f "$copy"
+            /usr/lib/apt/apt-helper download-file "$url" "$copy" "SHA256:$wanted" >/dev/null 2>&1 || rm -f "$copy"
         done
         [ -e "$copy" ] || continue
-        if [ "$by_hash" -gt 0 ]; then tell "$3$name" "$hashed"; else tell "$3$name"; fi
+        if [ "$by_hash" -gt 0 ]; then tell "$3$listed" "$hashed"; else tell "$3$listed"; fi
     done <"$folder/listed"
 }
 apt-get indextargets --format '$(FILENAME)|$(BASE_URI)|$(METAKEY)|$(REPO_URI)' | sort -u >"$folder/targets"
