@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,10 +62,12 @@ class BundlePart:
 
 @dataclass(frozen=True, slots=True)
 class BundleManifest(BundlePart):
-    """The content of a bundle. `created`: by which version of gpufleet, and when."""
+    """The content of a bundle. `created`: by which version of gpufleet, and when. `digest`: sha256
+    of the manifest's file, to be compared with one that was noted elsewhere."""
 
     gpufleet: str = ""
     created: str = ""
+    digest: str = ""
 
 
 class NoManifestError(ValueError):
@@ -97,14 +100,16 @@ def merge_parts(parts: Iterable[BundlePart]) -> BundlePart:
     )
 
 
-def part_text(part: BundlePart, **head: object) -> str:
-    """A part or a manifest as JSON."""
-    return json.dumps({**head, **asdict(part)}, indent=1) + "\n"
+def part_text(part: BundlePart) -> str:
+    """A part as JSON."""
+    return json.dumps(asdict(part), indent=1) + "\n"
 
 
 def manifest_text(manifest: BundleManifest) -> str:
     """The manifest's file."""
-    return part_text(manifest, gpufleet_bundle=MANIFEST_SCHEMA)
+    data = asdict(manifest)
+    del data["digest"]
+    return json.dumps({"gpufleet_bundle": MANIFEST_SCHEMA, **data}, indent=1) + "\n"
 
 
 def parse_part(text: str) -> BundlePart:
@@ -112,16 +117,21 @@ def parse_part(text: str) -> BundlePart:
     return _part(json.loads(text))
 
 
-def parse_manifest(text: str) -> BundleManifest:
+def parse_manifest(content: bytes) -> BundleManifest:
     """Raises NoManifestError."""
     try:
-        data = json.loads(text)
+        data = json.loads(content)
         if data["gpufleet_bundle"] != MANIFEST_SCHEMA:
             raise NoManifestError("its manifest is of another version of gpufleet")
         part = _part(data)
         _require_safe(part.files)
         return BundleManifest(
-            part.files, part.repositories, part.lacking, str(data["gpufleet"]), str(data["created"])
+            part.files,
+            part.repositories,
+            part.lacking,
+            str(data["gpufleet"]),
+            str(data["created"]),
+            hashlib.sha256(content).hexdigest(),
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         known = isinstance(error, NoManifestError)

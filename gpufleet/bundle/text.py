@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.filesize import decimal
 
@@ -15,17 +16,17 @@ from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 
 
-def summary_line(manifest: BundleManifest, digest: str) -> str:
-    """`digest`: of the manifest, to be compared with one that was noted elsewhere."""
+def summary_line(manifest: BundleManifest) -> str:
+    """Number and size of the files, and the digest of the manifest."""
     size = decimal(sum(file.size for file in manifest.files))
-    return f"{count_noun(len(manifest.files), 'file')}, {size}, manifest sha256 {digest}"
+    return f"{count_noun(len(manifest.files), 'file')}, {size}, manifest sha256 {manifest.digest}"
 
 
-def summary_json(manifest: BundleManifest, digest: str, found: Sequence[Finding]) -> str:
+def summary_json(manifest: BundleManifest, found: Sequence[Finding]) -> str:
     """The same as JSON, with the findings."""
     whole = {
         "gpufleet_bundle": MANIFEST_SCHEMA,
-        "manifest": digest,
+        "manifest": manifest.digest,
         "files": len(manifest.files),
         "bytes": sum(file.size for file in manifest.files),
         "findings": [each.as_dict() for each in found],
@@ -48,11 +49,16 @@ def delta_json(delta: BundleDelta) -> str:
     return json.dumps(whole, indent=2)
 
 
-def key_lines(manifest: BundleManifest, url: str) -> Iterator[str]:
-    """How an inventory uses a bundle that is served at a URL."""
+def key_lines(manifest: BundleManifest, url: str, folder: Path) -> Iterator[str]:
+    """How an inventory uses a bundle that is in a folder, and served at a URL."""
     for each in manifest.repositories:
         place = one_line(f"{url}/{each.path}")
         if each.setting:
             yield f'"{each.setting}": "{place}",'
         else:
             yield f"# sources of hosts: {place} instead of {one_line(each.source)}"
+    sorts = {file.sort for file in manifest.files}
+    if "chart" in sorts:
+        yield f'"cluster_chart_dir": "{one_line(str(folder / "charts"))}",'
+    if "image" in sorts:
+        yield f'"kubernetes_image_archives": ["{one_line(str(folder / "images/*.tar"))}"],'

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shutil
-import tarfile
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from gpufleet import __version__
 from gpufleet.bundle import findings
-from gpufleet.bundle.compare import NO_FILE, BundleDelta
+from gpufleet.bundle.compare import NO_FILE
 from gpufleet.bundle.models import (
     MANIFEST,
     SBOM,
@@ -67,12 +66,12 @@ def finish_bundle(folder: Path, further: Sequence[BundlePart] = ()) -> BundleMan
         files = tuple(sorted((*whole.files, bill), key=lambda file: file.path))
         made = BundleManifest(files, whole.repositories, whole.lacking, __version__, created)
         _delete_stale(folder, made)
-        _store_text(folder, MANIFEST, manifest_text(made))
+        manifest = _store_text(folder, MANIFEST, manifest_text(made))
         shutil.rmtree(folder / WORK_FOLDER)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise Stopped(findings.FILE_NOT_KEPT(path=MANIFEST, why=why)) from error
-    return made
+    return replace(made, digest=manifest.sha256)
 
 
 def _store_text(folder: Path, name: str, text: str) -> BundleFile:
@@ -85,8 +84,8 @@ def _store_text(folder: Path, name: str, text: str) -> BundleFile:
 def _delete_stale(folder: Path, made: BundleManifest) -> None:
     """Delete what the earlier manifest of the folder names and this one does not."""
     try:
-        earlier = parse_manifest((folder / WORK_FOLDER / MANIFEST).read_text("utf-8"))
-    except (OSError, NoManifestError, UnicodeDecodeError):
+        earlier = parse_manifest((folder / WORK_FOLDER / MANIFEST).read_bytes())
+    except (OSError, NoManifestError):
         return
     kept = {file.path for file in made.files}
     for file in earlier.files:
@@ -100,7 +99,7 @@ def _delete_stale(folder: Path, made: BundleManifest) -> None:
 def read_bundle(folder: Path) -> BundleManifest:
     """The manifest of a complete bundle. Raises Stopped."""
     try:
-        return parse_manifest((folder / MANIFEST).read_text("utf-8"))
+        return parse_manifest((folder / MANIFEST).read_bytes())
     except (OSError, ValueError) as error:
         why = f"{MANIFEST}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=why)) from error
@@ -120,43 +119,3 @@ def read_digests(folder: Path) -> dict[str, str]:
         why = f"{error.filename}: {error.strerror}"
         raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=why)) from error
     return found
-
-
-def write_delta(folder: Path, delta: BundleDelta, archive: Path) -> None:
-    """Write what a delta adds, and the new manifest, as a tar archive. Each file is checked while
-    it is written. Raises Stopped."""
-    temporary = archive.with_name(f".{archive.name}.part")
-    try:
-        with tarfile.open(temporary, "w") as output:
-            for file in delta.added:
-                data = (folder / file.path).read_bytes()
-                digest = hashlib.sha256(data).hexdigest()
-                if digest != file.sha256:
-                    raise Stopped(
-                        findings.FILE_NOT_KEPT(path=file.path, why="it differs from the manifest")
-                    )
-                _add(output, file.path, data)
-            _add(output, MANIFEST, (folder / MANIFEST).read_bytes())
-        os.replace(temporary, archive)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise Stopped(findings.FILE_NOT_KEPT(path=error.filename or archive, why=why)) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-def _add(output: tarfile.TarFile, path: str, data: bytes) -> None:
-    entry = tarfile.TarInfo(path)
-    entry.size, entry.mode = len(data), 0o644
-    output.addfile(entry, io.BytesIO(data))
-
-
-def manifest_digest(folder: Path) -> str:
-    """The sha256 of the manifest, to be compared with one that was noted elsewhere. Raises
-    Stopped."""
-    try:
-        return file_digest(folder / MANIFEST)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=why)) from error

@@ -15,7 +15,7 @@ from gpufleet.core.names import group_by_thing
 from gpufleet.core.process import run_in_front
 from gpufleet.run.report import BAD_STATUSES, HostReport
 
-Stops = dict[Finding, tuple[str, ...]]  # why hosts were stopped, with their names
+Stops = dict[Finding, tuple[str, ...]]  # why hosts and clusters were stopped, with their names
 
 
 def collect_packages(command: Sequence[str], folder: Path) -> tuple[int, Stops]:
