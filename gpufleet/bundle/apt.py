@@ -30,6 +30,11 @@ def apt_packages(lines: Iterable[str]) -> tuple[BundleFile, ...]:
     return tuple(dict.fromkeys(_package(each) for each in found))
 
 
+def without_sha256(lines: Iterable[str]) -> list[str]:
+    """Addresses of packages whose archive lists no sha256."""
+    return [line.split("'")[1] for line in lines if line.startswith("'") and not URI.match(line)]
+
+
 def _package(found: re.Match[str]) -> BundleFile:
     name, version, rest = [*found["file"].split("_"), "", ""][:3]
     return BundleFile(

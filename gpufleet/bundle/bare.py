@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpufleet.bundle.models import LackingItem
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.plan import NodePlan
@@ -40,6 +41,14 @@ def bare_facts(facts: NodeFacts) -> NodeFacts:
 def planned_transactions(plan: NodePlan) -> tuple[PackageTransaction, ...]:
     """The transactions of all roles that install packages from a repository."""
     return tuple(each for each in plan.transactions if each.packages)
+
+
+def images_on_host(plan: NodePlan) -> tuple[LackingItem, ...]:
+    """Images that docker pulls on the host: a bundle lacks them."""
+    described = (part.role.describe(part.plan).get("image") for part in plan.wanted)
+    remedy = 'Mirror it and set exporter_image, or install packages: exporter_mode = "systemd".'
+    why = "docker pulls it on hosts"
+    return tuple(LackingItem(f"image {image}", why, remedy) for image in described if image)
 
 
 def own_packages(facts: NodeFacts, asked: Sequence[PackageTransaction]) -> tuple[str, ...]:

@@ -98,6 +98,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "status",
     ),
     "doctor": ("facts", "host", "driver", "monitoring", "node", "status"),
+    "bundle": (
+        "run",
+        "facts",
+        "host",
+        "packages",
+        "role",
+        "kube",
+        "helm",
+        "gpu_stack",
+        "node",
+    ),
     "verify": (),
     "cli": (
         "run",
@@ -118,6 +129,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "status",
         "catalog",
         "doctor",
+        "bundle",
         "verify",
     ),
 }

@@ -12,8 +12,21 @@ from pyinfra import host, logger, state
 from pyinfra.api import State
 
 from gpufleet.bundle import findings
-from gpufleet.bundle.apt import HostFile, apt_packages, list_file, read_host_files, used_lists
-from gpufleet.bundle.bare import bare_facts, closure_words, own_packages, planned_transactions
+from gpufleet.bundle.apt import (
+    HostFile,
+    apt_packages,
+    list_file,
+    read_host_files,
+    used_lists,
+    without_sha256,
+)
+from gpufleet.bundle.bare import (
+    bare_facts,
+    closure_words,
+    images_on_host,
+    own_packages,
+    planned_transactions,
+)
 from gpufleet.bundle.mirrors import bundled_repositories, key_file
 from gpufleet.bundle.models import BundleFile, BundlePart
 from gpufleet.bundle.operations.asking import PIECE_BYTES, FilePiece, ScriptLines
@@ -33,6 +46,7 @@ from gpufleet.bundle.rpm import (
 )
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
+from gpufleet.core.secrets import plain_urls
 from gpufleet.core.stopped import Stopped
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import login_files, settings_and_facts
@@ -68,7 +82,8 @@ def collect_from_host() -> None:
         chosen = [_resolved(each, ask) for each in asked]
         words = sorted(closure_words(each) for each in chosen)
         system = asked[0].facts.os
-        request = repr((system, asked[0].facts.kernel.architecture, words, gone))
+        lacking = images_on_host(plan)
+        request = repr((system, asked[0].facts.kernel.architecture, words, gone, lacking))
         if not _claim(request):
             return
         logger.info(f"{host.print_prefix}collecting packages")
@@ -76,7 +91,7 @@ def collect_from_host() -> None:
         part = gather(Path(os.environ[FOLDER_VARIABLE]), asked[0].manager, words, gone, ask)
     keys = [_store_key(each) for each in asked if each.repository.repository]
     places = bundled_repositories(asked, part.files)
-    whole = BundlePart((*part.files, *keys), places)
+    whole = BundlePart((*part.files, *keys), places, lacking)
     store_part(Path(os.environ[FOLDER_VARIABLE]), request, whole)
 
 
@@ -137,6 +152,8 @@ def _gather_apt(
     """The packages, and the signed lists of the archives that have them."""
     place = f"{ask.folder}/bundle"
     lines = [line for w in words for line in _lines(ask, manager, "apt_closure", place, gone, *w)]
+    if unlisted := without_sha256(lines):
+        raise Stopped(findings.SOURCE_UNKNOWN(what=", ".join(map(plain_urls, unlisted))))
     packages = apt_packages(lines)
     _require_places(packages)
     lists = read_host_files(_lines(ask, manager, "apt_lists", f"{place}/lists"), "list")
