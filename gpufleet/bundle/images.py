@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -44,4 +45,5 @@ def _image(value: Mapping[str, Any]) -> Iterator[str]:
 
 def image_path(image: str) -> str:
     """The path of an image's archive in a bundle."""
-    return f"images/{re.sub(r'[^a-z0-9._-]+', '-', image.lower())}.tar"
+    digest = hashlib.sha256(image.encode()).hexdigest()[:8]
+    return f"images/{re.sub(r'[^a-z0-9._-]+', '-', image.lower())}-{digest}.tar"

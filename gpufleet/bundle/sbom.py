@@ -30,14 +30,7 @@ def sbom_text(files: Sequence[BundleFile], gpufleet: str, created: str) -> str:
         "documentNamespace": f"{NAMESPACE}{digest}",
         "creationInfo": {"created": created, "creators": [f"Tool: gpufleet-{gpufleet}"]},
         "packages": packages,
-        "relationships": [
-            {
-                "spdxElementId": "SPDXRef-DOCUMENT",
-                "relationshipType": "DESCRIBES",
-                "relatedSpdxElement": each["SPDXID"],
-            }
-            for each in packages
-        ],
+        "documentDescribes": [each["SPDXID"] for each in packages],
     }
     return json.dumps(whole, indent=1) + "\n"
 

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import click
 
-from gpufleet.bundle.compare import compare_bundles, damage_of, lacking_findings
+from gpufleet.bundle import compare
 from gpufleet.bundle.models import BundleManifest
-from gpufleet.bundle.operations.clusters import collect_from_clusters
-from gpufleet.bundle.operations.delta import write_delta
-from gpufleet.bundle.operations.folder import begin_bundle, finish_bundle, read_bundle, read_digests
-from gpufleet.bundle.operations.hosts import collect_packages
+from gpufleet.bundle.operations import folder as folders
+from gpufleet.bundle.operations.create import collect_from_clusters, collect_packages
 from gpufleet.bundle.operations.serve import bundle_server
-from gpufleet.bundle.text import delta_json, delta_lines, key_lines, summary_json, summary_line
 from gpufleet.cli.deploy import INVENTORY_ARGUMENT, choose_targets, deploy_words
 from gpufleet.cli.detailed import CheckCommand
 from gpufleet.cli.output import limit_option, output_options, print_note
@@ -54,7 +51,7 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
     complete files.
     """
     targets, chosen = choose_targets(inventory, limit)
-    begin_bundle(folder)
+    folders.begin_bundle(folder)
     nodes = node_names(target.name for target in targets if NODES_GROUP in target.groups)
     clusters = [(target.name, target.data) for target in chosen if CLUSTERS in target.groups]
     parts, stops = collect_from_clusters(clusters, nodes, folder)
@@ -67,8 +64,8 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
     if status or stops:
         print_note("No manifest was written: the bundle is incomplete.")
         sys.exit(status or ExitStatus.FAILED)
-    made = finish_bundle(folder, parts)
-    _show(made, lacking_findings(made), as_json)
+    made = folders.finish_bundle(folder, parts)
+    _show(made, compare.lacking_findings(made), as_json)
 
 
 @bundle.command(cls=CheckCommand, epilog="Exit status: 0 no file differs; 1 one does, or no bundle")
@@ -76,9 +73,9 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
 @_json
 def verify(folder: Path, as_json: bool) -> None:
     """Compare every file of a bundle with its manifest."""
-    made = read_bundle(folder)
-    damage = damage_of(made, read_digests(folder))
-    _show(made, [*damage, *lacking_findings(made)], as_json)
+    made = folders.read_bundle(folder)
+    damage = compare.damage_of(made, folders.read_digests(folder))
+    _show(made, [*damage, *compare.lacking_findings(made)], as_json)
     sys.exit(ExitStatus.FAILED if damage else ExitStatus.CONVERGED)
 
 
@@ -93,10 +90,10 @@ def diff(old: Path, new: Path, archive: Path | None, as_json: bool) -> None:
     The archive has these files and the manifest of NEW. Unpack it in OLD, and delete the files
     shown with a minus.
     """
-    delta = compare_bundles(read_bundle(old), read_bundle(new))
+    delta = compare.compare_bundles(folders.read_bundle(old), folders.read_bundle(new))
     if archive:
-        write_delta(new, delta, archive)
-    click.echo(delta_json(delta) if as_json else "\n".join(delta_lines(delta)))
+        folders.write_delta(new, delta, archive)
+    click.echo(compare.delta_json(delta) if as_json else "\n".join(compare.delta_lines(delta)))
 
 
 @bundle.command()
@@ -105,13 +102,13 @@ def diff(old: Path, new: Path, archive: Path | None, as_json: bool) -> None:
 @click.option("--port", default=8000, show_default=True, help="Port to listen on; 0: a free one.")
 def serve(folder: Path, bind: str, port: int) -> None:
     """Serve a bundle over HTTP, read only, and print the keys that use it."""
-    made = read_bundle(folder)
+    made = folders.read_bundle(folder)
     try:
         server = bundle_server(folder, made, bind, port)
     except (OSError, OverflowError) as error:
         raise click.UsageError(f"Cannot listen on {one_line(bind)}:{port}: {error}.") from error
     url = f"http://{bind}:{server.server_port}"
-    click.echo("\n".join(key_lines(made, url, folder.absolute())))
+    click.echo("\n".join(compare.key_lines(made, url, folder.absolute())))
     print_note(f"Serving {one_line(str(folder))} at {url}. Ctrl+C ends it.")
     server.serve_forever()
 
@@ -119,4 +116,4 @@ def serve(folder: Path, bind: str, port: int) -> None:
 def _show(made: BundleManifest, found: Sequence[Finding], as_json: bool) -> None:
     for each in () if as_json else found:
         print_finding(result_console(), each)
-    click.echo(summary_json(made, found) if as_json else summary_line(made))
+    click.echo(compare.summary_json(made, found) if as_json else compare.summary_line(made))

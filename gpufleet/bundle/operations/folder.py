@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import shutil
+import tarfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,14 +15,13 @@ from pathlib import Path
 
 from gpufleet import __version__
 from gpufleet.bundle import findings
-from gpufleet.bundle.compare import NO_FILE
+from gpufleet.bundle.compare import NO_FILE, BundleDelta
 from gpufleet.bundle.models import (
     MANIFEST,
     SBOM,
     BundleFile,
     BundleManifest,
     BundlePart,
-    NoManifestError,
     manifest_text,
     merge_parts,
     parse_manifest,
@@ -28,6 +29,7 @@ from gpufleet.bundle.models import (
 from gpufleet.bundle.operations.store import (
     PARTS_FOLDER,
     WORK_FOLDER,
+    earlier_files,
     file_digest,
     store_file,
     stored_parts,
@@ -83,12 +85,8 @@ def _store_text(folder: Path, name: str, text: str) -> BundleFile:
 
 def _delete_stale(folder: Path, made: BundleManifest) -> None:
     """Delete what the earlier manifest of the folder names and this one does not."""
-    try:
-        earlier = parse_manifest((folder / WORK_FOLDER / MANIFEST).read_bytes())
-    except (OSError, NoManifestError):
-        return
     kept = {file.path for file in made.files}
-    for file in earlier.files:
+    for file in earlier_files(folder):
         if file.path not in kept:
             (folder / file.path).unlink(missing_ok=True)
             for parent in (folder / file.path).parents:
@@ -119,3 +117,33 @@ def read_digests(folder: Path) -> dict[str, str]:
         why = f"{error.filename}: {error.strerror}"
         raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=why)) from error
     return found
+
+
+def write_delta(folder: Path, delta: BundleDelta, archive: Path) -> None:
+    """Write what a delta adds, and the new manifest, as a tar archive. Each file is checked while
+    it is written. Raises Stopped."""
+    temporary = archive.with_name(f".{archive.name}.part")
+    try:
+        with tarfile.open(temporary, "w") as output:
+            for file in delta.added:
+                data = (folder / file.path).read_bytes()
+                digest = hashlib.sha256(data).hexdigest()
+                if digest != file.sha256:
+                    raise Stopped(
+                        findings.FILE_NOT_KEPT(path=file.path, why="it differs from the manifest")
+                    )
+                _add(output, file.path, data)
+            _add(output, MANIFEST, (folder / MANIFEST).read_bytes())
+        os.replace(temporary, archive)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Stopped(findings.FILE_NOT_KEPT(path=error.filename or archive, why=why)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _add(output: tarfile.TarFile, path: str, data: bytes) -> None:
+    entry = tarfile.TarInfo(path)
+    entry.size, entry.mode = len(data), 0o644
+    output.addfile(entry, io.BytesIO(data))

@@ -11,15 +11,8 @@ from pathlib import Path
 
 from gpufleet.bundle import findings
 from gpufleet.bundle.images import image_path
-from gpufleet.bundle.models import (
-    MANIFEST,
-    BundleFile,
-    BundlePart,
-    LackingItem,
-    NoManifestError,
-    parse_manifest,
-)
-from gpufleet.bundle.operations.store import WORK_FOLDER, file_digest, has_file
+from gpufleet.bundle.models import BundleFile, BundlePart, LackingItem
+from gpufleet.bundle.operations.store import WORK_FOLDER, earlier_files, file_digest, has_file
 from gpufleet.core.process import Process, ProgramResult
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.stopped import Stopped
@@ -32,7 +25,7 @@ def copy_images(folder: Path, images: Iterable[str]) -> BundlePart:
     """Copy images that the bundle does not have yet. What cannot be copied is in `lacking`. Raises
     Stopped if the folder cannot be written."""
     program = shutil.which(SKOPEO)
-    earlier = _earlier(folder)
+    earlier = {file.path: file for file in earlier_files(folder)}
     files, lacking = [], []
     for image in images:
         found = _copied(folder, image, program, earlier) if program else _no_program(image)
@@ -46,15 +39,6 @@ def copy_images(folder: Path, images: Iterable[str]) -> BundlePart:
 def _no_program(image: str) -> LackingItem:
     remedy = "Install skopeo and run the command again, or mirror the image yourself."
     return LackingItem(f"image {image}", "this machine has no skopeo", remedy)
-
-
-def _earlier(folder: Path) -> dict[str, BundleFile]:
-    """The images of the manifest that this run replaces, by path."""
-    try:
-        made = parse_manifest((folder / WORK_FOLDER / MANIFEST).read_bytes())
-    except (OSError, NoManifestError):
-        return {}
-    return {file.path: file for file in made.files if file.sort == "image"}
 
 
 def _copied(

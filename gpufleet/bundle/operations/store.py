@@ -11,7 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from gpufleet.bundle import findings
-from gpufleet.bundle.models import BundleFile, BundlePart, parse_part, part_text
+from gpufleet.bundle.models import (
+    MANIFEST,
+    BundleFile,
+    BundlePart,
+    NoManifestError,
+    parse_manifest,
+    parse_part,
+    part_text,
+)
 from gpufleet.core.limits import MIB
 from gpufleet.core.stopped import Stopped
 
@@ -64,6 +72,14 @@ def store_file(folder: Path, file: BundleFile, pieces: Iterable[bytes]) -> None:
     finally:
         with suppress(OSError):
             os.unlink(temporary)
+
+
+def earlier_files(folder: Path) -> tuple[BundleFile, ...]:
+    """The files of the complete bundle that this run replaces."""
+    try:
+        return parse_manifest((folder / WORK_FOLDER / MANIFEST).read_bytes()).files
+    except (OSError, NoManifestError):
+        return ()
 
 
 def store_part(folder: Path, name: str, part: BundlePart) -> None:

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from gpufleet.bundle.bare import (
+from gpufleet.bundle.models import BundleFile
+from gpufleet.bundle.plan import (
     bare_facts,
+    bundled_repositories,
     closure_words,
     images_on_host,
+    key_file,
     own_packages,
     planned_transactions,
 )
-from gpufleet.bundle.mirrors import bundled_repositories, key_file
-from gpufleet.bundle.models import BundleFile
 from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, OsRelease, Runtime
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node

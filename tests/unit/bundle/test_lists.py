@@ -8,22 +8,19 @@ from collections.abc import Callable
 
 import pytest
 
-from gpufleet.bundle.apt import (
+from gpufleet.bundle.lists import (
     HostFile,
+    UnreadableListError,
     apt_packages,
+    cached_repositories,
+    has_package,
     list_file,
+    listed_packages,
     read_host_files,
-    used_lists,
+    repository_urls,
     without_sha256,
 )
 from gpufleet.bundle.models import BundleFile
-from gpufleet.bundle.rpm import (
-    UnreadableListError,
-    cached_repositories,
-    listed_packages,
-    repository_urls,
-    used_repositories,
-)
 
 SUM, OTHER = "a" * 64, "b" * 64
 NVIDIA = "http://a.example.com/repos/ubuntu2404/x86_64/"
@@ -81,7 +78,8 @@ def test_only_lists_of_archives_with_a_package_are_needed() -> None:
         "list a b c",
         "error nothing",
     ]
-    used = used_lists(read_host_files(lines, "list"), apt_packages(URIS.splitlines()))
+    packages = apt_packages(URIS.splitlines())
+    used = (each for each in read_host_files(lines, "list") if has_package(each.base, packages))
     assert [list_file(each).path for each in used] == [
         "b.example.com/ubuntu/dists/noble/InRelease",
         "a.example.com/repos/ubuntu2404/x86_64/InRelease",
@@ -109,9 +107,8 @@ def test_the_cache_of_dnf_has_the_metadata_of_known_repositories() -> None:
     ]
     assert found.primary == found.files[1]
     package = BundleFile("mirror/archive/el7/x.rpm", SUM, 1, "", "package")
-    assert used_repositories([found], [package]) == [found]
-    other = BundleFile("mirror/archive/el70/x.rpm", SUM, 1, "", "package")
-    assert used_repositories([found], [other]) == []
+    assert has_package(found.url, [package])
+    assert not has_package("http://mirror/archive/el", [package])
 
 
 @pytest.mark.parametrize(

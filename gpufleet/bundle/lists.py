@@ -1,4 +1,4 @@
-"""The files of a bundle that the metadata of rpm repositories lists. Pure."""
+"""The files of a bundle that apt names, and that the lists of rpm repositories name. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,67 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from gpufleet.bundle.apt import HostFile
 from gpufleet.bundle.models import BundleFile, place_of
 from gpufleet.core.limits import METADATA_LIMIT
 from gpufleet.core.secrets import plain_urls
+
+URI = re.compile(r"^'(?P<url>[^']+)' (?P<file>\S+) (?P<size>\d+) SHA256:(?P<sha256>[0-9a-f]{64})$")
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """A file on a host. `base`: URL of its repository."""
+
+    path: str
+    sha256: str
+    size: int
+    url: str
+    base: str = ""
+
+
+def apt_packages(lines: Iterable[str]) -> tuple[BundleFile, ...]:
+    """The packages that `apt-get --print-uris` lists with sha256. One without a place has the path
+    "", because its address is no web address."""
+    found = filter(None, map(URI.match, lines))
+    return tuple(dict.fromkeys(_apt_package(each) for each in found))
+
+
+def without_sha256(lines: Iterable[str]) -> list[str]:
+    """Addresses of packages whose archive lists no sha256."""
+    return [line.split("'")[1] for line in lines if line.startswith("'") and not URI.match(line)]
+
+
+def _apt_package(found: re.Match[str]) -> BundleFile:
+    name, version, rest = [*found["file"].split("_"), "", ""][:3]
+    return BundleFile(
+        place_of(found["url"]),
+        found["sha256"],
+        int(found["size"]),
+        plain_urls(found["url"]),
+        "package",
+        name,
+        version.replace("%3a", ":"),
+        rest.removesuffix(".deb"),
+    )
+
+
+def read_host_files(lines: Iterable[str], word: str) -> Iterator[HostFile]:
+    """Lines `WORD SHA256 SIZE PATH URL BASE` of a script."""
+    for line in lines:
+        parts = line.split(" ")
+        if len(parts) == 6 and parts[0] == word and parts[2].isdecimal():
+            yield HostFile(parts[3], parts[1], int(parts[2]), parts[4], parts[5])
+
+
+def has_package(base: str, packages: Iterable[BundleFile]) -> bool:
+    """True if one of the packages is below the address of a repository."""
+    place = f"{place_of(base)}/"
+    return any(file.path.startswith(place) for file in packages)
+
 
 CACHED = re.compile(r"/(?P<id>[^/]+)-[0-9a-f]{16}/(?P<path>repodata/[^/]+)$")  # dnf's cache
 PRIMARY = re.compile(r"primary\.xml(\.(gz|xz))?$")
@@ -71,7 +124,7 @@ def listed_packages(url: str, primary: bytes, path: str) -> dict[str, BundleFile
     """sha256 -> package, of a repository's list. Raises UnreadableListError."""
     try:
         root = ElementTree.parse(io.BytesIO(_plain(primary, path))).getroot()
-        known = (_package(url, each) for each in root.iter(f"{_COMMON}package"))
+        known = (_listed_package(url, each) for each in root.iter(f"{_COMMON}package"))
         return {each.sha256: each for each in known if each}
     except (ElementTree.ParseError, OSError, EOFError, lzma.LZMAError, zlib.error,
             ValueError) as error:  # fmt: skip
@@ -87,7 +140,7 @@ def _plain(data: bytes, path: str) -> bytes:
         return bytes(file.read(METADATA_LIMIT.bytes))
 
 
-def _package(url: str, element: ElementTree.Element) -> BundleFile | None:
+def _listed_package(url: str, element: ElementTree.Element) -> BundleFile | None:
     """A package of a list, or None without a sha256, a location or a size."""
     names = ("checksum", "location", "size")
     digest, location, size = (element.find(f"{_COMMON}{name}") for name in names)
@@ -107,20 +160,14 @@ def _package(url: str, element: ElementTree.Element) -> BundleFile | None:
     )
 
 
+def list_file(file: HostFile) -> BundleFile:
+    """A file of metadata in the bundle."""
+    return BundleFile(place_of(file.url), file.sha256, file.size, plain_urls(file.url), "metadata")
+
+
 def _version(element: ElementTree.Element | None) -> str:
     """[EPOCH:]VERSION-RELEASE, or "" if the list has none."""
     if element is None:
         return ""
     epoch, named = element.get("epoch", "0"), f"{element.get('ver')}-{element.get('rel')}"
     return named if epoch == "0" else f"{epoch}:{named}"
-
-
-def used_repositories(
-    repositories: Iterable[RpmRepository], packages: Sequence[BundleFile]
-) -> list[RpmRepository]:
-    """The repositories that have one of the packages."""
-    return [
-        each
-        for each in repositories
-        if any(file.path.startswith(f"{place_of(each.url)}/") for file in packages)
-    ]

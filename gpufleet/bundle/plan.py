@@ -1,14 +1,17 @@
-"""The plan for a host without what gpufleet installed: a bundle also fits new hosts. Pure."""
+"""What a bundle needs from the plan of a host, and where its keys point. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from gpufleet.bundle.models import LackingItem
+from gpufleet.bundle.models import BundledRepository, BundleFile, LackingItem, place_of
+from gpufleet.core.secrets import plain_urls
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.plan import NodePlan
+from gpufleet.packages.repository import Repository
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.listing import node_roles
 
@@ -60,6 +63,39 @@ def own_packages(facts: NodeFacts, asked: Sequence[PackageTransaction]) -> tuple
     return tuple(sorted(added | planned))
 
 
+# role -> the words of its repository's key URL below what ROLE_repo_url names
+WORDS_BELOW = {"driver": 3, "toolkit": 1, "containerd": 2, "kubernetes": 5}
+
+
+def key_file(repository: Repository, data: bytes) -> BundleFile:
+    """The key of a repository, at its address."""
+    digest, url = hashlib.sha256(data).hexdigest(), repository.key_url
+    return BundleFile(place_of(url), digest, len(data), plain_urls(url), "key")
+
+
+def bundled_repositories(
+    asked: Sequence[PackageTransaction], files: Iterable[BundleFile]
+) -> tuple[BundledRepository, ...]:
+    """The repositories of the roles, with the key of the inventory for each; then the folders of
+    others that have a package."""
+    ours = list(_of_roles(asked))
+    covered = tuple(f"{each.path}/" for each in ours)
+    others = {
+        file.source: file for file in files
+        if file.sort == "metadata" and not file.path.startswith(covered)
+    }  # fmt: skip
+    tops = {_top(file.path): _top(url) for url, file in others.items()}
+    return (*ours, *(BundledRepository(path, url) for path, url in sorted(tops.items())))
+
+
+def _of_roles(asked: Iterable[PackageTransaction]) -> Iterator[BundledRepository]:
+    for each in asked:
+        repository, depth = each.repository.repository, WORDS_BELOW.get(each.role)
+        if repository and depth:
+            url = repository.key_url.rsplit("/", depth)[0]
+            yield BundledRepository(place_of(url), plain_urls(url), f"{each.role}_repo_url")
+
+
 def closure_words(chosen: PackageTransaction) -> tuple[str, ...]:
     """What a transaction installs, in the form of its package manager: NAME, or NAME and version
     with apt's `=` or yum's `-`. yum 3 knows no epoch without an architecture."""
@@ -70,3 +106,11 @@ def closure_words(chosen: PackageTransaction) -> tuple[str, ...]:
     lock = (system.version_lock,) if system and system.version_lock else ()
     versions = (f"{name}-{version.split(':')[-1]}" for name, version in chosen.install)
     return (*versions, *plain, *lock)
+
+
+def _top(url: str) -> str:
+    """The address of an archive, from that of a file of its metadata."""
+    for mark in ("/dists/", "/repodata/"):
+        if mark in url:
+            return url.partition(mark)[0]
+    return url.rpartition("/")[0].removesuffix("/.")
