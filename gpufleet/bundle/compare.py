@@ -1,4 +1,4 @@
-"""Compares a bundle with its manifest, and two manifests; what is printed about them. Pure."""
+"""Compares a bundle with its manifest, and two manifests; makes the text to print. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_FILE = "none: it is no regular file"  # in the place of a digest
 
 
 def damage_of(manifest: BundleManifest, there: Mapping[str, str]) -> list[Finding]:
-    """What differs. `there`: path -> sha256 of every file in the folder but the manifest."""
+    """The differences. `there`: path -> sha256 of every file in the folder but the manifest."""
     return list(_damage(manifest, there))
 
 
@@ -35,7 +35,7 @@ def _damage(manifest: BundleManifest, there: Mapping[str, str]) -> Iterator[Find
 
 
 def lacking_findings(part: BundlePart) -> list[Finding]:
-    """What hosts or clusters need and the bundle lacks."""
+    """A finding for each item that the bundle lacks."""
     return [
         findings.NOT_IN_BUNDLE(what=each.what, why=each.why, remedy=each.remedy)
         for each in part.lacking
@@ -61,7 +61,7 @@ def summary_line(manifest: BundleManifest) -> str:
 
 
 def summary_json(manifest: BundleManifest, found: Sequence[Finding]) -> str:
-    """The same as JSON, with the findings."""
+    """The JSON of a bundle, with the findings."""
     whole = {
         "gpufleet_bundle": MANIFEST_SCHEMA,
         "manifest": manifest.digest,
@@ -81,14 +81,14 @@ def delta_lines(delta: BundleDelta) -> Iterator[str]:
 
 
 def delta_json(delta: BundleDelta) -> str:
-    """The same as JSON."""
+    """The JSON of a difference."""
     added = [asdict(file) for file in delta.added]
     whole = {"gpufleet_bundle": MANIFEST_SCHEMA, "added": added, "removed": [*delta.removed]}
     return json.dumps(whole, indent=2)
 
 
 def compare_bundles(old: BundleManifest, new: BundleManifest) -> BundleDelta:
-    """What an old bundle needs to become the new one."""
+    """The changes that turn an old bundle into the new one."""
     known = {file.path: file.sha256 for file in old.files}
     left = {file.path for file in new.files}
     return BundleDelta(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _NAME = re.compile(r"[a-z0-9][\w.:/@-]*", re.ASCII)
-# an operator's option for an image of its own objects: --prometheus-config-reloader=quay.io/…
+# option of an operator for an image of its objects: --prometheus-config-reloader=quay.io/…
 _OPTION = re.compile(
     r"--[\w-]+=(?P<image>[\w.-]+\.[\w.-]+/[\w./-]+:[\w.-]+(@sha256:[0-9a-f]{64})?)"
 )

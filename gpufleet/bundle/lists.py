@@ -30,8 +30,8 @@ class HostFile:
 
 
 def apt_packages(lines: Iterable[str]) -> tuple[BundleFile, ...]:
-    """The packages that `apt-get --print-uris` lists with sha256. One without a place has the path
-    "", because its address is no web address."""
+    """The packages that `apt-get --print-uris` lists with sha256. The path is "" if the address
+    does not begin with http or https."""
     found = filter(None, map(URI.match, lines))
     return tuple(dict.fromkeys(_apt_package(each) for each in found))
 
@@ -82,7 +82,7 @@ class UnreadableListError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RpmRepository:
-    """A repository in the cache of dnf. `url`: where its files are, with a slash at the end."""
+    """A repository in the cache of dnf. `url`: address of its files, with a slash at the end."""
 
     url: str
     files: tuple[HostFile, ...]
@@ -166,7 +166,7 @@ def list_file(file: HostFile) -> BundleFile:
 
 
 def _version(element: ElementTree.Element | None) -> str:
-    """[EPOCH:]VERSION-RELEASE, or "" if the list has none."""
+    """[EPOCH:]VERSION-RELEASE, or "" if it is missing."""
     if element is None:
         return ""
     epoch, named = element.get("epoch", "0"), f"{element.get('ver')}-{element.get('rel')}"

@@ -53,7 +53,7 @@ class LackingItem:
 
 @dataclass(frozen=True, slots=True)
 class BundlePart:
-    """What one host or cluster adds to a bundle."""
+    """The additions of one host or cluster to a bundle."""
 
     files: tuple[BundleFile, ...] = ()
     repositories: tuple[BundledRepository, ...] = ()
@@ -75,7 +75,7 @@ class NoManifestError(ValueError):
 
 
 def place_of(url: str) -> str:
-    """The path in a bundle of what is at a URL: HOST/PATH. "" if it has no safe path.
+    """The path in a bundle for the file at a URL: HOST/PATH. "" if it has no safe path.
 
     A port follows the host after a dash, because a colon cannot be in a file name everywhere.
     """

@@ -1,4 +1,4 @@
-"""What a bundle needs from the plan of a host, and where its keys point. Pure."""
+"""Packages and repositories that a bundle needs for the plan of a host. Pure."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def _of_roles(asked: Iterable[PackageTransaction]) -> Iterator[BundledRepository
 
 
 def closure_words(chosen: PackageTransaction) -> tuple[str, ...]:
-    """What a transaction installs, in the form of its package manager: NAME, or NAME and version
-    with apt's `=` or yum's `-`. yum 3 knows no epoch without an architecture."""
+    """The packages of a transaction for its package manager: NAME, or NAME and version with apt's
+    `=` or yum's `-`. yum 3 does not accept an epoch without an architecture."""
     plain = (*chosen.companions, *chosen.prerequisites)
     if chosen.manager == "apt":
         return (*(f"{name}={version}" for name, version in chosen.install), *plain)

@@ -12,13 +12,13 @@ from typing import Any
 
 from gpufleet.bundle.models import BundleFile
 
-LISTED_SORTS = ("package", "chart", "image")  # what is software; lists and keys are none
+LISTED_SORTS = ("package", "chart", "image")  # software, without lists and keys
 UNKNOWN = "NOASSERTION"
 NAMESPACE = "https://spdx.org/spdxdocs/gpufleet-bundle-"  # with a digest, it names one document
 
 
 def sbom_text(files: Sequence[BundleFile], gpufleet: str, created: str) -> str:
-    """The document. A package's own word for its license is a comment: it is no SPDX expression."""
+    """The document. The license that a package names is a comment: it may not be SPDX's."""
     listed = [file for file in files if file.sort in LISTED_SORTS]
     digest = hashlib.sha256("".join(f"{f.path} {f.sha256}\n" for f in listed).encode()).hexdigest()
     packages = [_package(file, number) for number, file in enumerate(listed)]

@@ -1,4 +1,4 @@
-"""`gpufleet bundle`: what hosts and clusters need, as a folder for a closed network."""
+"""`gpufleet bundle`: packages, charts and images as a folder for a closed network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group()
 def bundle() -> None:
-    """Collect what hosts and clusters need, for a network without internet access."""
+    """Collect packages, charts and images for a network without internet access."""
 
 
 @bundle.command(cls=CheckCommand, epilog=CREATE_EPILOG)

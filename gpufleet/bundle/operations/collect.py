@@ -108,7 +108,7 @@ def _resolved(asked: PackageTransaction, ask: CopyReader) -> PackageTransaction:
 
 
 def _store_key(folder: Path, asked: PackageTransaction) -> BundleFile:
-    """Store a repository's key, whose fingerprint was checked. Raises Stopped."""
+    """Store the key of a repository, after a check of its fingerprint. Raises Stopped."""
     repository = asked.repository.repository
     assert repository
     key = fetch_keyring(repository, asked.role)

@@ -65,8 +65,8 @@ class FilePiece(FactBase[bytes]):
 
 @dataclass(frozen=True, slots=True)
 class PackageRequest:
-    """What a host downloads. `words`: of each transaction; `gone`: packages that count as absent;
-    `place`: a folder on the host, which is removed afterwards."""
+    """The packages to download on a host. `words`: of each transaction; `gone`: packages that
+    count as absent; `place`: a folder on the host, removed afterwards."""
 
     manager: PackageManager
     words: tuple[tuple[str, ...], ...]

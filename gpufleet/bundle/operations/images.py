@@ -22,7 +22,7 @@ LOOK_SECONDS, COPY_SECONDS = 120, 3600  # limits for one image
 
 
 def copy_images(folder: Path, images: Iterable[str]) -> BundlePart:
-    """Copy images that the bundle does not have yet. What cannot be copied is in `lacking`. Raises
+    """Copy images that the bundle does not have yet. Images without a copy are in `lacking`. Raises
     Stopped if the folder cannot be written."""
     program = shutil.which(SKOPEO)
     earlier = {file.path: file for file in earlier_files(folder)}

@@ -25,7 +25,7 @@ from gpufleet.core.stopped import Stopped
 
 FOLDER_VARIABLE = "GPUFLEET_BUNDLE"  # names the folder of the bundle to the deploy
 WORK_FOLDER = ".gpufleet-bundle"  # in the bundle, until it is complete
-PARTS_FOLDER = "parts"  # below it: what each host adds
+PARTS_FOLDER = "parts"  # below it: the additions of each host
 READ_BYTES = MIB  # at once, of a file on this machine
 
 
@@ -83,7 +83,7 @@ def earlier_files(folder: Path) -> tuple[BundleFile, ...]:
 
 
 def store_part(folder: Path, name: str, part: BundlePart) -> None:
-    """Note what a host adds, for the end of the run. Raises Stopped."""
+    """Note the additions of a host, for the end of the run. Raises Stopped."""
     data = part_text(part).encode()
     place = f"{WORK_FOLDER}/{PARTS_FOLDER}/{hashlib.sha256(name.encode()).hexdigest()}.json"
     note = BundleFile(place, hashlib.sha256(data).hexdigest(), len(data), "", "metadata")
@@ -91,7 +91,7 @@ def store_part(folder: Path, name: str, part: BundlePart) -> None:
 
 
 def stored_parts(folder: Path) -> Iterator[BundlePart]:
-    """What the hosts of the run added. Raises OSError, ValueError."""
+    """The additions of all hosts. Raises OSError, ValueError."""
     for path in sorted((folder / WORK_FOLDER / PARTS_FOLDER).glob("*.json")):
         try:
             yield parse_part(path.read_text("utf-8"))

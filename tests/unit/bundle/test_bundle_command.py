@@ -72,6 +72,10 @@ DAMAGES: dict[str, tuple[Change, str, str]] = {
 }
 
 
+@pytest.mark.claim(
+    "`bundle verify` names every file of a bundle that was changed, is missing or was added.",
+    level=1,
+)
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_damage_is_named(tmp_path: Path, kind: str) -> None:
     make_bundle(tmp_path)
@@ -195,7 +199,7 @@ def test_the_server_names_the_keys_that_use_it(
 
 @pytest.fixture
 def collecting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`collecting(status, **hosts)`: what the deploy of the hosts of inv.py ends with."""
+    """`collecting(status, **hosts)`: the end of the deploy for the hosts of inv.py."""
 
     def ends(status: int, **hosts: dict[str, object]) -> None:
         targets = [Target(name, ("gpu_nodes",), {}) for name in hosts]

@@ -1,4 +1,4 @@
-"""What a host lists and downloads becomes files of a bundle, or is refused by name."""
+"""Packages that a host lists and downloads become files of a bundle, or are refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What apt and dnf print about packages becomes files of a bundle."""
+"""Packages that apt and dnf list become files of a bundle."""
 
 from __future__ import annotations
 
