@@ -27,11 +27,11 @@ def _damage(manifest: BundleManifest, there: Mapping[str, str]) -> Iterator[Find
     known = {file.path: file.sha256 for file in manifest.files}
     for path in sorted({*known, *there}):
         if path not in there:
-            yield findings.FILE_MISSING(path=path)
+            yield findings.BUNDLE_FILE_MISSING(path=path)
         elif path not in known:
-            yield findings.FILE_ADDED(path=path)
+            yield findings.BUNDLE_FILE_ADDED(path=path)
         elif known[path] != there[path]:
-            yield findings.FILE_CHANGED(path=path, found=there[path], wanted=known[path])
+            yield findings.BUNDLE_FILE_CHANGED(path=path, found=there[path], wanted=known[path])
 
 
 def lacking_findings(part: BundlePart) -> list[Finding]:

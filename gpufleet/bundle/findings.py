@@ -23,20 +23,20 @@ FILE_NOT_KEPT = blocker(
     "{path} is not in the bundle: {why}.",
     "Run the command again: it keeps the files that are complete.",
 )
-FILE_CHANGED = warning(
+BUNDLE_FILE_CHANGED = warning(
     "GF668",
     "File of a bundle has changed",
     "{path} has the sha256 {found}; the manifest has {wanted}.",
     "Delete the file, and run `gpufleet bundle create` again. If nobody changed it, look for the "
     "reason: the bundle may have been tampered with.",
 )
-FILE_MISSING = warning(
+BUNDLE_FILE_MISSING = warning(
     "GF669",
     "File of a bundle is missing",
     "{path} is in the manifest, but not in the folder.",
     "Copy the bundle again, or run `gpufleet bundle create` again.",
 )
-FILE_ADDED = warning(
+BUNDLE_FILE_ADDED = warning(
     "GF670",
     "File is not in the manifest of its bundle",
     "{path} is in the folder, but not in the manifest.",

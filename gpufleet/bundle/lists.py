@@ -15,7 +15,7 @@ from gpufleet.bundle.models import BundleFile, place_of
 from gpufleet.core.limits import METADATA_LIMIT
 from gpufleet.core.secrets import plain_urls
 
-URI = re.compile(r"^'(?P<url>[^']+)' (?P<file>\S+) (?P<size>\d+) SHA256:(?P<sha256>[0-9a-f]{64})$")
+_URI = re.compile(r"^'(?P<url>[^']+)' (?P<file>\S+) (?P<size>\d+) SHA256:(?P<sha256>[0-9a-f]{64})$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class HostFile:
 def apt_packages(lines: Iterable[str]) -> tuple[BundleFile, ...]:
     """The packages that `apt-get --print-uris` lists with sha256. The path is "" if the address
     does not begin with http or https."""
-    found = filter(None, map(URI.match, lines))
+    found = filter(None, map(_URI.match, lines))
     return tuple(dict.fromkeys(_apt_package(each) for each in found))
 
 
 def without_sha256(lines: Iterable[str]) -> list[str]:
     """Addresses of packages whose archive lists no sha256."""
-    return [line.split("'")[1] for line in lines if line.startswith("'") and not URI.match(line)]
+    return [line.split("'")[1] for line in lines if line.startswith("'") and not _URI.match(line)]
 
 
 def _apt_package(found: re.Match[str]) -> BundleFile:

@@ -38,7 +38,7 @@ from gpufleet.bundle.sbom import sbom_text
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 
-FOREIGN = "it has files, and no manifest"
+FOREIGN_FILES = "it has files, and no manifest"
 
 
 def begin_bundle(folder: Path) -> None:
@@ -48,7 +48,7 @@ def begin_bundle(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()) and not ((folder / MANIFEST).is_file() or work.is_dir()):
-            raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=FOREIGN))
+            raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=FOREIGN_FILES))
         shutil.rmtree(work / PARTS_FOLDER, ignore_errors=True)
         work.mkdir(exist_ok=True)
         if (folder / MANIFEST).is_file():

@@ -27,9 +27,6 @@ class BundleHandler(SimpleHTTPRequestHandler):
             return None
         return super().send_head()
 
-    def log_message(self, format: str, *given: Any) -> None:
-        """Print nothing about requests."""
-
 
 def bundle_server(
     folder: Path, manifest: BundleManifest, address: str, port: int

@@ -3,13 +3,13 @@
 # address of the archive. The files are in FOLDER.
 folder=$1 number=0
 mkdir -p "$folder"
-told=$folder/told
-: >"$told"
+lines=$folder/told
+: >"$lines"
 next() { number=$((number + 1)); copy=$folder/$number; }
-tell() { # URL...: of the file $copy
+add_line() { # URL...: of the file $copy
     sum=$(sha256sum "$copy")
     for url; do
-        printf 'list %s %s %s %s %s\n' "${sum%% *}" "$(stat -c %s "$copy")" "$copy" "$url" "$repository" >>"$told"
+        printf 'list %s %s %s %s %s\n' "${sum%% *}" "$(stat -c %s "$copy")" "$copy" "$url" "$repository" >>"$lines"
     done
 }
 indexes() { # RELEASE KEY BASE: the files of an index that the release file lists
@@ -24,7 +24,7 @@ indexes() { # RELEASE KEY BASE: the files of an index that the release file list
             /usr/lib/apt/apt-helper download-file "$url" "$copy" "SHA256:$wanted" >/dev/null 2>&1 || rm -f "$copy"
         done
         [ -e "$copy" ] || continue
-        if [ "$by_hash" -gt 0 ]; then tell "$3$listed" "$hashed"; else tell "$3$listed"; fi
+        if [ "$by_hash" -gt 0 ]; then add_line "$3$listed" "$hashed"; else add_line "$3$listed"; fi
     done <"$folder/listed"
 }
 apt-get indextargets --format '$(FILENAME)|$(BASE_URI)|$(METAKEY)|$(REPO_URI)' | sort -u >"$folder/targets"
@@ -34,7 +34,7 @@ while IFS='|' read -r file base key repository; do
     for name in InRelease Release Release.gpg; do
         [ -e "$prefix$name" ] || continue
         [ "$name" = Release.gpg ] || indexes "$prefix$name" "$key" "$base"
-        if ! grep -qF " $base$name " "$told"; then next; cp "$prefix$name" "$copy"; tell "$base$name"; fi
+        if ! grep -qF " $base$name " "$lines"; then next; cp "$prefix$name" "$copy"; add_line "$base$name"; fi
     done
 done <"$folder/targets"
-cat "$told"
+cat "$lines"
