@@ -3,7 +3,7 @@
 # address of the archive. The files are in FOLDER.
 folder=$1 number=0
 mkdir -p "$folder"
-lines=$folder/told
+lines=$folder/lines
 : >"$lines"
 next() { number=$((number + 1)); copy=$folder/$number; }
 add_line() { # URL...: of the file $copy
