@@ -18,12 +18,8 @@ from gpufleet.core.visible import one_line
 NO_FILE = "none: it is no regular file"  # in the place of a digest
 
 
-def damage_of(manifest: BundleManifest, there: Mapping[str, str]) -> list[Finding]:
+def find_damage(manifest: BundleManifest, there: Mapping[str, str]) -> Iterator[Finding]:
     """The differences. `there`: path -> sha256 of every file in the folder but the manifest."""
-    return list(_damage(manifest, there))
-
-
-def _damage(manifest: BundleManifest, there: Mapping[str, str]) -> Iterator[Finding]:
     known = {file.path: file.sha256 for file in manifest.files}
     for path in sorted({*known, *there}):
         if path not in there:
@@ -49,10 +45,6 @@ class BundleDelta:
     added: tuple[BundleFile, ...]  # files that the old bundle lacks, or has with other content
     removed: tuple[str, ...]  # paths that the new bundle lacks
 
-    @property
-    def size(self) -> int:
-        return sum(file.size for file in self.added)
-
 
 def summary_line(manifest: BundleManifest) -> str:
     """Number and size of the files, and the digest of the manifest."""
@@ -76,8 +68,8 @@ def delta_lines(delta: BundleDelta) -> Iterator[str]:
     """One line for each file, and the size."""
     yield from (f"+ {one_line(file.path)}" for file in delta.added)
     yield from (f"- {one_line(path)}" for path in delta.removed)
-    files = count_noun(len(delta.added), "file")
-    yield f"{files} to add, {decimal(delta.size)}; {len(delta.removed)} to delete"
+    size = decimal(sum(file.size for file in delta.added))
+    yield f"{count_noun(len(delta.added), 'file')} to add, {size}; {len(delta.removed)} to delete"
 
 
 def delta_json(delta: BundleDelta) -> str:

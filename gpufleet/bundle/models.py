@@ -75,10 +75,8 @@ class NoManifestError(ValueError):
 
 
 def place_of(url: str) -> str:
-    """The path in a bundle for the file at a URL: HOST/PATH. "" if it has no safe path.
-
-    A port follows the host after a dash, because a colon cannot be in a file name everywhere.
-    """
+    """The path in a bundle for the file at a URL: HOST/PATH or HOST-PORT/PATH; "" if that is not
+    safe."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2].replace(":", "-")
     words = [host, *unquote(parts.path).split("/")]
@@ -100,21 +98,11 @@ def merge_parts(parts: Iterable[BundlePart]) -> BundlePart:
     )
 
 
-def part_text(part: BundlePart) -> str:
-    """A part as JSON."""
-    return json.dumps(asdict(part), indent=1) + "\n"
-
-
 def manifest_text(manifest: BundleManifest) -> str:
     """The manifest's file."""
     data = asdict(manifest)
     del data["digest"]
     return json.dumps({"gpufleet_bundle": MANIFEST_SCHEMA, **data}, indent=1) + "\n"
-
-
-def parse_part(text: str) -> BundlePart:
-    """A part, as written by `part_text`."""
-    return _part(json.loads(text))
 
 
 def parse_manifest(content: bytes) -> BundleManifest:
@@ -123,7 +111,7 @@ def parse_manifest(content: bytes) -> BundleManifest:
         data = json.loads(content)
         if data["gpufleet_bundle"] != MANIFEST_SCHEMA:
             raise NoManifestError("its manifest is of another version of gpufleet")
-        part = _part(data)
+        part = part_of(data)
         _require_safe(part.files)
         return BundleManifest(
             part.files,
@@ -138,7 +126,8 @@ def parse_manifest(content: bytes) -> BundleManifest:
         raise NoManifestError(str(error) if known else f"{MANIFEST} is damaged") from error
 
 
-def _part(data: Mapping[str, Any]) -> BundlePart:
+def part_of(data: Mapping[str, Any]) -> BundlePart:
+    """The part from the values of its fields. Raises LookupError, TypeError."""
     return BundlePart(
         tuple(BundleFile(**each) for each in data["files"]),
         tuple(BundledRepository(**each) for each in data["repositories"]),

@@ -37,11 +37,10 @@ def sbom_text(files: Sequence[BundleFile], gpufleet: str, created: str) -> str:
 
 def _package(file: BundleFile, number: int) -> dict[str, Any]:
     known = {"licenseComments": f"The package names: {file.license}"} if file.license else {}
-    version = {"versionInfo": file.version} if file.version else {}
     return {
         "SPDXID": f"SPDXRef-Package-{number}",
         "name": file.name or file.path,
-        **version,
+        "versionInfo": file.version or UNKNOWN,
         "packageFileName": file.path,
         "downloadLocation": file.source or UNKNOWN,
         "filesAnalyzed": False,

@@ -46,9 +46,8 @@ def bundle() -> None:
 def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """Download what apply would install from INVENTORY.
 
-    Hosts download packages with their own package manager and stay unchanged; this machine
-    downloads charts and images. After an interruption, run the same command again: it keeps
-    complete files.
+    Hosts download packages by their package manager and stay unchanged; this machine downloads
+    charts and images. After an interruption, run the command again: it keeps complete files.
     """
     targets, chosen = choose_targets(inventory, limit)
     folders.begin_bundle(folder)
@@ -74,7 +73,7 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
 def verify(folder: Path, as_json: bool) -> None:
     """Compare every file of a bundle with its manifest."""
     made = folders.read_bundle(folder)
-    damage = compare.damage_of(made, folders.read_digests(folder))
+    damage = [*compare.find_damage(made, folders.read_digests(folder))]
     _show(made, [*damage, *compare.lacking_findings(made)], as_json)
     sys.exit(ExitStatus.FAILED if damage else ExitStatus.CONVERGED)
 
@@ -108,7 +107,8 @@ def serve(folder: Path, bind: str, port: int) -> None:
     except (OSError, OverflowError) as error:
         raise click.UsageError(f"Cannot listen on {one_line(bind)}:{port}: {error}.") from error
     url = f"http://{bind}:{server.server_port}"
-    click.echo("\n".join(compare.key_lines(made, url, folder.absolute())))
+    for line in compare.key_lines(made, url, folder.absolute()):
+        click.echo(line)
     print_note(f"Serving {one_line(str(folder))} at {url}. Ctrl+C ends it.")
     server.serve_forever()
 

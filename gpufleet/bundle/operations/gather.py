@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from pyinfra.api import FactBase, StringCommand
@@ -81,11 +82,9 @@ def gather_packages(folder: Path, request: PackageRequest, ask: FactReader) -> l
 
 
 def _gather_apt(folder: Path, request: PackageRequest, ask: FactReader) -> list[BundleFile]:
-    place, gone = request.place, request.gone
-    lines = [
-        line for words in request.words
-        for line in _lines(request, ask, "apt_closure", place, gone, *words)
-    ]  # fmt: skip
+    place, how = request.place, (request.place, request.gone)
+    asked = (_lines(request, ask, "apt_closure", *how, *words) for words in request.words)
+    lines = [*chain.from_iterable(asked)]
     _require_known(without_sha256(lines))
     packages = apt_packages(lines)
     _require_places(packages)
@@ -103,10 +102,11 @@ def _gather_apt(folder: Path, request: PackageRequest, ask: FactReader) -> list[
 
 def _gather_rpm(folder: Path, request: PackageRequest, ask: FactReader) -> list[BundleFile]:
     how = (request.manager, request.gone)
-    lines = [
-        line for number, words in enumerate(request.words)
-        for line in _lines(request, ask, "rpm_closure", f"{request.place}/{number}", *how, *words)
-    ]  # fmt: skip
+    asked = (
+        _lines(request, ask, "rpm_closure", f"{request.place}/{number}", *how, *words)
+        for number, words in enumerate(request.words)
+    )
+    lines = [*chain.from_iterable(asked)]
     cached = {each.path: each for each in read_host_files(lines, "metadata")}
     repositories = cached_repositories(cached.values(), repository_urls(lines))
     known: dict[str, BundleFile] = {}

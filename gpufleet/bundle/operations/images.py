@@ -45,7 +45,8 @@ def _copied(
     folder: Path, image: str, program: str, earlier: dict[str, BundleFile]
 ) -> BundleFile | LackingItem:
     """The archive of an image, for the digest that its registry has now."""
-    raw = _run([program, "inspect", "--raw", f"docker://{image}"], LOOK_SECONDS)
+    look = [program, "inspect", "--raw", f"docker://{image}"]
+    raw = Process(look, timeout=LOOK_SECONDS).wait()
     if not raw.ok:
         return _not_copied(image, raw)
     digest = f"sha256:{hashlib.sha256(raw.stdout.encode()).hexdigest()}"
@@ -59,7 +60,8 @@ def _copied(
             archive = Path(work, "image.tar")
             target = f"oci-archive:{archive}:{image}"
             source = f"docker://{_name(image)}@{digest}"
-            done = _run([program, "copy", "--all", source, target], COPY_SECONDS)
+            copy = [program, "copy", "--all", source, target]
+            done = Process(copy, timeout=COPY_SECONDS).wait()
             if not done.ok:
                 return _not_copied(image, done)
             sha256, size = file_digest(archive), archive.stat().st_size
@@ -81,7 +83,3 @@ def _not_copied(image: str, result: ProgramResult) -> LackingItem:
     why = result.why or quote_last_line(result.stderr) or "skopeo failed"
     remedy = "Log in to its registry or correct its name, and run the command again."
     return LackingItem(f"image {image}", f"skopeo: {why}", remedy)
-
-
-def _run(command: list[str], seconds: float) -> ProgramResult:
-    return Process(command, timeout=seconds).wait()

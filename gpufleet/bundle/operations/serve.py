@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gpufleet.bundle.models import MANIFEST, BundleManifest
+from gpufleet.core.visible import one_line
 
 
 class BundleHandler(SimpleHTTPRequestHandler):
@@ -26,6 +28,10 @@ class BundleHandler(SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
         return super().send_head()
+
+    def log_message(self, format: str, *given: Any) -> None:
+        """Print a request, without control characters, on standard error."""
+        print(one_line(f"{self.address_string()} {format % given}"), file=sys.stderr)
 
 
 def bundle_server(

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from gpufleet.bundle import findings
@@ -17,8 +18,7 @@ from gpufleet.bundle.models import (
     BundlePart,
     NoManifestError,
     parse_manifest,
-    parse_part,
-    part_text,
+    part_of,
 )
 from gpufleet.core.limits import MIB
 from gpufleet.core.stopped import Stopped
@@ -84,7 +84,7 @@ def earlier_files(folder: Path) -> tuple[BundleFile, ...]:
 
 def store_part(folder: Path, name: str, part: BundlePart) -> None:
     """Note the additions of a host, for the end of the run. Raises Stopped."""
-    data = part_text(part).encode()
+    data = json.dumps(asdict(part)).encode()
     place = f"{WORK_FOLDER}/{PARTS_FOLDER}/{hashlib.sha256(name.encode()).hexdigest()}.json"
     note = BundleFile(place, hashlib.sha256(data).hexdigest(), len(data), "", "metadata")
     store_file(folder, note, [data])
@@ -94,6 +94,6 @@ def stored_parts(folder: Path) -> Iterator[BundlePart]:
     """The additions of all hosts. Raises OSError, ValueError."""
     for path in sorted((folder / WORK_FOLDER / PARTS_FOLDER).glob("*.json")):
         try:
-            yield parse_part(path.read_text("utf-8"))
+            yield part_of(json.loads(path.read_bytes()))
         except (LookupError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path.name} is damaged") from error

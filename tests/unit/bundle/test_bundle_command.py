@@ -172,6 +172,18 @@ def test_only_files_of_the_manifest_are_served(tmp_path: Path, path: str, status
         assert connection.getresponse().status == status
 
 
+def test_a_request_reaches_the_terminal_without_control_characters(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path) as connection:
+        connection.connect()
+        connection.sock.sendall(b"GET /\x1b[31mred HTTP/1.0\r\n\r\n")
+        connection.sock.recv(100)
+    shown = capfd.readouterr().err
+    assert "red" in shown
+    assert "\x1b" not in shown
+
+
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "PATCH"])
 def test_nothing_is_written_over_http(tmp_path: Path, method: str) -> None:
     with serving(tmp_path) as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -16,8 +17,7 @@ from gpufleet.bundle.models import (
     manifest_text,
     merge_parts,
     parse_manifest,
-    parse_part,
-    part_text,
+    part_of,
     place_of,
 )
 from tests.unit.bundle.bundles import NO_SKOPEO, REPOSITORIES, file_of
@@ -113,4 +113,4 @@ def test_parts_are_merged_in_a_stable_order() -> None:
     merged = merge_parts([one, two])
     assert [file.path for file in merged.files] == ["a/one.deb", "b"]
     assert merged == merge_parts([two, one])
-    assert parse_part(part_text(merged)) == merged
+    assert part_of(asdict(merged)) == merged
