@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import lzma
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -70,7 +69,7 @@ def has_package(base: str, packages: Iterable[BundleFile]) -> bool:
 
 
 CACHED = re.compile(r"/(?P<id>[^/]+)-[0-9a-f]{16}/(?P<path>repodata/[^/]+)$")  # dnf's cache
-PRIMARY = re.compile(r"primary\.xml(\.(gz|xz))?$")
+PRIMARY = re.compile(r"primary\.xml(\.gz)?$")
 _REPOSITORY = re.compile(r"^Repo-(?P<key>id|baseurl) *: (?P<value>[^ ]+)")
 _COMMON = "{http://linux.duke.edu/metadata/common}"  # XML namespaces
 _RPM = "{http://linux.duke.edu/metadata/rpm}"
@@ -126,18 +125,16 @@ def listed_packages(url: str, primary: bytes, path: str) -> dict[str, BundleFile
         root = ElementTree.parse(io.BytesIO(_plain(primary, path))).getroot()
         known = (_listed_package(url, each) for each in root.iter(f"{_COMMON}package"))
         return {each.sha256: each for each in known if each}
-    except (ElementTree.ParseError, OSError, EOFError, lzma.LZMAError, zlib.error,
-            ValueError) as error:  # fmt: skip
+    except (ElementTree.ParseError, OSError, EOFError, zlib.error, ValueError) as error:
         raise UnreadableListError(str(error)) from error
 
 
 def _plain(data: bytes, path: str) -> bytes:
     """The text of a list, up to the limit of a repository's file."""
-    if not path.endswith((".gz", ".xz")):
+    if not path.endswith(".gz"):
         return data
-    opened = gzip.open if path.endswith(".gz") else lzma.open
-    with opened(io.BytesIO(data)) as file:
-        return bytes(file.read(METADATA_LIMIT.bytes))
+    with gzip.open(io.BytesIO(data)) as file:
+        return file.read(METADATA_LIMIT.bytes)
 
 
 def _listed_package(url: str, element: ElementTree.Element) -> BundleFile | None:

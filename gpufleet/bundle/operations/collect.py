@@ -41,10 +41,8 @@ _CLAIMED: WeakKeyDictionary[State, set[str]] = WeakKeyDictionary()  # requests t
 
 
 def collect_from_host() -> None:
-    """Add the packages of this host's plan to the bundle. The host itself stays as it is.
-
-    Of hosts that need the same packages, the first one downloads them.
-    """
+    """Add the packages of this host's plan to the bundle. The host itself stays as it is. Of hosts
+    that need the same packages, the first one downloads them."""
     report = RunReport.of(state)
     report.plan_only = True
     known = _bare_plan()

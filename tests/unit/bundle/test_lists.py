@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import lzma
 from collections.abc import Callable
 
 import pytest
@@ -112,8 +111,7 @@ def test_the_cache_of_dnf_has_the_metadata_of_known_repositories() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "pack"), [("primary.xml", bytes), ("primary.xml.gz", gzip.compress),
-                       ("primary.xml.xz", lzma.compress)],
+    ("name", "pack"), [("primary.xml", bytes), ("primary.xml.gz", gzip.compress)],
 )  # fmt: skip
 def test_a_list_names_packages_by_their_digest(name: str, pack: Callable[[bytes], bytes]) -> None:
     found = listed_packages("http://mirror/el9/", pack(PRIMARY), name)
@@ -132,7 +130,7 @@ def test_a_list_names_packages_by_their_digest(name: str, pack: Callable[[bytes]
         (b"<metadata>", "primary.xml"),
         (b"no xml", "primary.xml.gz"),
         (gzip.compress(PRIMARY)[:-20], "primary.xml.gz"),
-        (b"", "primary.xml.xz"),
+        (b"", "primary.xml.gz"),
         (PRIMARY.replace(b'"6251"', b'"many"'), "primary.xml"),
     ],
 )
