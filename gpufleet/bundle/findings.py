@@ -14,8 +14,8 @@ SOURCE_UNKNOWN = blocker(
     "GF666",
     "Source of a file is unknown",
     "No repository of this host lists {what} with its sha256, or the address of its repository is "
-    "not http or https.",
-    "Use repositories that list sha256 digests, over http or https.",
+    "not http or https, or has a login.",
+    "Use repositories that list sha256 digests, over http or https, without a login.",
 )
 FILE_NOT_KEPT = blocker(
     "GF667",

@@ -76,9 +76,9 @@ class NoManifestError(ValueError):
 
 def place_of(url: str) -> str:
     """The path in a bundle for the file at a URL: HOST/PATH or HOST-PORT/PATH; "" if that is not
-    safe."""
+    safe, or if the URL has a login or a query, which may be secret."""
     parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2].replace(":", "-")
+    host = "" if "@" in parts.netloc or parts.query else parts.netloc.replace(":", "-")
     words = [host, *unquote(parts.path).split("/")]
     kept = [word for word in words if word not in ("", ".")]
     wrong = ".." in kept or any(_UNSAFE.search(word) for word in kept)

@@ -131,7 +131,7 @@ def _lines(request: PackageRequest, ask: FactReader, script: str, *words: str) -
     lines = ask(ScriptLines, script, *words)
     for line in lines:
         if line.startswith("error "):
-            problem = line.removeprefix("error ").strip()
+            problem = plain_urls(line.removeprefix("error ").strip())
             raise Stopped(findings.PACKAGES_NOT_LISTED(manager=request.manager, problem=problem))
     return lines
 

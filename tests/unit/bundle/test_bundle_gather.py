@@ -132,6 +132,16 @@ def test_what_apt_cannot_vouch_for_is_refused(tmp_path: Path, line: str, named: 
     assert named in stopped(tmp_path, APT, FakeHost({}, apt_closure=[line]))
 
 
+@pytest.mark.parametrize("place", ["user:hunter2@b.example.com/x", "b.example.com/x?t=hunter2"])
+def test_a_login_in_an_address_is_refused_and_not_shown(tmp_path: Path, place: str) -> None:
+    lines = [f"'http://{place}.deb' x.deb 5 SHA256:{'a' * 64}"]
+    for host in (FakeHost({}, apt_closure=lines),
+                 FakeHost({}, apt_closure=[f"error 401 at http://{place}"])):  # fmt: skip
+        shown = stopped(tmp_path, APT, host)
+        assert "b.example.com" in shown
+        assert "hunter2" not in shown
+
+
 def test_packages_and_metadata_of_rpm_repositories_arrive(tmp_path: Path) -> None:
     files = gather_packages(tmp_path, DNF, rhel({"driver-1.rpm": b"driver"}))
     assert [file.path.removeprefix("a.example.com/cuda/ubuntu2404/") for file in files] == [
