@@ -47,6 +47,7 @@ TOPICS = {  # of the page of findings: room -> heading
     "gpu_stack": "GPU stack",
     "monitoring": "Monitoring",
     "gitops": "Files for GitOps",
+    "bundle": "Bundles",
     "upgrade": "Upgrades",
     "combinations": "Combinations of versions",
     "status": "Fleet status",

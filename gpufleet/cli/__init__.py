@@ -13,6 +13,7 @@ from gpufleet.cli.lazy import LazyGroup
 COMMANDS = {
     "adopt": "gpufleet.cli.adopt:adopt",
     "apply": "gpufleet.cli.deploy:apply",
+    "bundle": "gpufleet.cli.bundle:bundle",
     "catalog": "gpufleet.cli.catalog:catalog",
     "cluster": "gpufleet.cli.cluster:cluster",
     "completion": "gpufleet.cli.completion:completion",

@@ -279,6 +279,11 @@ def _pyinfra() -> list[str]:
     return python_code(UNTIL_STARTED + START)
 
 
+def deploy_words(name: str, inventory: str, limit: Sequence[str]) -> list[str]:
+    """The command that runs one deploy."""
+    return [*_pyinfra(), *pyinfra_arguments(inventory, [deploy_file(name)], limit, ())]
+
+
 def deploy_file(name: str) -> Path:
     """The deploy of that name: the working directory's, or else gpufleet's own."""
     own = Path("deploys", f"{name}.py")

@@ -99,6 +99,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "evidence": ("facts", "host", "kube", "gpu_stack"),
     "doctor": ("facts", "host", "driver", "kube", "helm", "monitoring", "node", "status"),
+    "bundle": (
+        "run",
+        "facts",
+        "host",
+        "packages",
+        "role",
+        "kube",
+        "helm",
+        "gpu_stack",
+        "node",
+    ),
     "verify": (),
     "cli": (
         "run",
@@ -120,6 +131,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "catalog",
         "doctor",
         "evidence",
+        "bundle",
         "verify",
     ),
 }

@@ -80,25 +80,25 @@ class RunCluster:
         names = [str(crd["metadata"]["name"]) for crd in crds]
         there = live_crds(self.api, [name for name in names if name in self.facts.crds])
         plan = with_chart(plan, content, there, self.facts, helm_catalog())
-        objects = self._render(plan, archive)
+        objects = self.render(plan.release, archive)
         plan = with_objects(plan, objects, self.facts, self.added_apis)
         plan = with_findings(plan, refused_pods(self.api, plan, objects, self.facts))
         rendered = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
         self.added_apis |= {api for crd in (*crds, *rendered) for api in apis_of(crd)}
         return PlannedRelease(plan, archive)
 
-    def _render(self, plan: ReleasePlan, archive: Path) -> list[dict[str, Any]]:
-        """The objects of the release as helm renders them for this cluster."""
+    def render(self, release: Release, archive: Path) -> list[dict[str, Any]]:
+        """The objects of a release as helm renders them for this cluster. Raises ClusterProblem."""
         kinds = {
             f"{crd.group}/{version}/{crd.kind}"
             for crd in self.facts.crds.values()
             for version in crd.versions
         }
         apis = sorted({"v1", *self.facts.apis, *kinds, *self.added_apis})
-        result = self.helm.render(plan.release, archive, self.facts.server.full, apis)
+        result = self.helm.render(release, archive, self.facts.server.full, apis)
         if not result.ok:
             failure = Failure("Rendering", result.stderr, "nothing was changed.")
-            raise ClusterProblem(explain_failure(failure, plan.release, self.facts))
+            raise ClusterProblem(explain_failure(failure, release, self.facts))
         return [item for item in load_manifests(result.stdout) if isinstance(item, dict)]
 
     def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> ReleaseOutcome:

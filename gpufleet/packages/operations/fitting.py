@@ -67,7 +67,14 @@ def _with_headers(
 ) -> PackageTransaction:
     """The transaction with the package name that dnf uses for headers, if it does not know ours."""
     lacking = [name for name in unknown if is_headers(name)]
-    if not lacking or chosen.manager != "dnf":
+    return headers_of_dnf(chosen, lacking, ask) if lacking else chosen
+
+
+def headers_of_dnf(
+    chosen: PackageTransaction, lacking: Sequence[str], ask: FactReader
+) -> PackageTransaction:
+    """The transaction with dnf's name for packages of headers that it knows by another name."""
+    if chosen.manager != "dnf":
         return chosen
     known = ask(KernelDevel, chosen.facts.kernel.release)
     if not known:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from pyinfra import host
 from pyinfra.api import FactBase, QuoteString, StringCommand
@@ -34,6 +34,7 @@ from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, install_words
 from gpufleet.packages.trial import apt_download
 
+T = TypeVar("T")
 COPIED_FOLDERS = {  # folders to copy
     "apt": ("/etc/apt", "/usr/share/keyrings", "/var/lib/apt/lists"),
     "yum": ("/etc/yum.repos.d", "/etc/pki/rpm-gpg"),
@@ -59,6 +60,16 @@ def look_up(
     `sources`: files of package sources that the plan writes. Raises Stopped with the findings that
     would stop the run, or with NOT_ASKED if the host cannot be asked.
     """
+    with refreshed_copy(asked, sources) as ask:
+        return [_looked_up(each, ask) for each in asked]
+
+
+@contextmanager
+def refreshed_copy(
+    asked: Sequence[PackageTransaction], sources: Iterable[FileWrite]
+) -> Iterator[CopyReader]:
+    """A reader of facts in a copy of the host's sources, with fresh lists and with the repositories
+    of these transactions. The copy is removed afterwards. Raises Stopped, as `look_up`."""
     manager = asked[0].manager
     with copied_sources(manager) as copy:
         for file in sources:
@@ -68,11 +79,17 @@ def look_up(
         for each in repositories.values():
             _add(copy, each.repository, each.role)
         _refresh(copy, manager, [each.repository for each in repositories.values()])
+        yield CopyReader(copy)
 
-        def ask(fact: type[FactBase[Any]], *args: Any) -> Any:
-            return read_fact(fact, *args, within=lambda inner: in_copy(copy, inner))
 
-        return [_looked_up(each, ask) for each in asked]
+@dataclass(frozen=True, slots=True)
+class CopyReader:
+    """Reads facts in a copy. `folder`: its path on the host."""
+
+    folder: str
+
+    def __call__(self, fact: type[FactBase[T]], *args: Any) -> T:
+        return read_fact(fact, *args, within=lambda inner: in_copy(self.folder, inner))
 
 
 def _looked_up(asked: PackageTransaction, ask: FactReader) -> PackageTransaction:

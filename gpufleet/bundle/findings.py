@@ -1,0 +1,58 @@
+"""Findings about bundles."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, warning
+
+PACKAGES_NOT_LISTED = blocker(
+    "GF665",
+    "Packages for a bundle cannot be listed",
+    "{manager} cannot list what it would download: {problem}",
+    "Correct the sources of this host, or exclude the host: --exclude HOST.",
+)
+SOURCE_UNKNOWN = blocker(
+    "GF666",
+    "Source of a file is unknown",
+    "No repository of this host lists {what} with its sha256, or the address of its repository is "
+    "not http or https, or has a login.",
+    "Use repositories that list sha256 digests, over http or https, without a login.",
+)
+FILE_NOT_KEPT = blocker(
+    "GF667",
+    "File of a bundle was not stored",
+    "{path} is not in the bundle: {why}.",
+    "Run the command again: it keeps the files that are complete.",
+)
+BUNDLE_FILE_CHANGED = warning(
+    "GF668",
+    "File of a bundle has changed",
+    "{path} has the sha256 {found}; the manifest has {wanted}.",
+    "Delete the file, and run `gpufleet bundle create` again. If nobody changed it, look for the "
+    "reason: the bundle may have been tampered with.",
+)
+BUNDLE_FILE_MISSING = warning(
+    "GF669",
+    "File of a bundle is missing",
+    "{path} is in the manifest, but not in the folder.",
+    "Copy the bundle again, or run `gpufleet bundle create` again.",
+)
+BUNDLE_FILE_ADDED = warning(
+    "GF670",
+    "File is not in the manifest of its bundle",
+    "{path} is in the folder, but not in the manifest.",
+    "Delete it. If nobody put it there, look for the reason.",
+)
+NOT_A_BUNDLE = blocker(
+    "GF671",
+    "Folder is not a bundle",
+    "{path} is not a complete bundle: {why}.",
+    "Make it with `gpufleet bundle create INVENTORY --output DIR`. After an interruption, run the "
+    "same command again.",
+)
+NOT_IN_BUNDLE = warning(
+    "GF672",
+    "Not in the bundle",
+    "The bundle does not have {what}: {why}.",
+    "{remedy}",
+    advice="Install the program that the message names, or mirror that image or chart yourself.",
+)

@@ -1,0 +1,1 @@
+"""Reads hosts, and writes the files of a bundle."""

@@ -1,0 +1,99 @@
+"""Files of a bundle on this machine: each arrives under a temporary name, and is checked first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from gpufleet.bundle import findings
+from gpufleet.bundle.models import (
+    MANIFEST,
+    BundleFile,
+    BundlePart,
+    NoManifestError,
+    parse_manifest,
+    part_of,
+)
+from gpufleet.core.limits import MIB
+from gpufleet.core.stopped import Stopped
+
+FOLDER_VARIABLE = "GPUFLEET_BUNDLE"  # names the folder of the bundle to the deploy
+WORK_FOLDER = ".gpufleet-bundle"  # in the bundle, until it is complete
+PARTS_FOLDER = "parts"  # below it: the additions of each host
+READ_BYTES = MIB  # at once, of a file on this machine
+
+
+def file_digest(path: Path) -> str:
+    """The sha256 of a file. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(READ_BYTES):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def has_file(folder: Path, file: BundleFile) -> bool:
+    """True if the bundle has this file, with its size and digest."""
+    path = folder / file.path
+    try:
+        same = not path.is_symlink() and path.stat().st_size == file.size
+        return same and file_digest(path) == file.sha256
+    except OSError:
+        return False
+
+
+def store_file(folder: Path, file: BundleFile, pieces: Iterable[bytes]) -> None:
+    """Write a file from its pieces, if their digest is the expected one. Raises Stopped."""
+    path, work = folder / file.path, folder / WORK_FOLDER
+    temporary = ""
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=work)
+        digest = hashlib.sha256()
+        with os.fdopen(handle, "wb") as output:
+            for piece in pieces:
+                digest.update(piece)
+                output.write(piece)
+        if digest.hexdigest() != file.sha256:
+            why = f"its sha256 is {digest.hexdigest()} instead of {file.sha256}"
+            raise Stopped(findings.FILE_NOT_KEPT(path=file.path, why=why))
+        os.chmod(temporary, 0o644)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(temporary, path)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Stopped(findings.FILE_NOT_KEPT(path=file.path, why=why)) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def earlier_files(folder: Path) -> tuple[BundleFile, ...]:
+    """The files of the complete bundle that this run replaces."""
+    try:
+        return parse_manifest((folder / WORK_FOLDER / MANIFEST).read_bytes()).files
+    except (OSError, NoManifestError):
+        return ()
+
+
+def store_part(folder: Path, name: str, part: BundlePart) -> None:
+    """Note the additions of a host, for the end of the run. Raises Stopped."""
+    data = json.dumps(asdict(part)).encode()
+    place = f"{WORK_FOLDER}/{PARTS_FOLDER}/{hashlib.sha256(name.encode()).hexdigest()}.json"
+    note = BundleFile(place, hashlib.sha256(data).hexdigest(), len(data), "", "metadata")
+    store_file(folder, note, [data])
+
+
+def stored_parts(folder: Path) -> Iterator[BundlePart]:
+    """The additions of all hosts. Raises OSError, ValueError."""
+    for path in sorted((folder / WORK_FOLDER / PARTS_FOLDER).glob("*.json")):
+        try:
+            yield part_of(json.loads(path.read_bytes()))
+        except (LookupError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path.name} is damaged") from error

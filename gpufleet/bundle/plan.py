@@ -1,0 +1,116 @@
+"""Packages and repositories that a bundle needs for the plan of a host. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gpufleet.bundle.models import BundledRepository, BundleFile, LackingItem, place_of
+from gpufleet.core.secrets import plain_urls
+from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.record import EMPTY_RECORD
+from gpufleet.node.plan import NodePlan
+from gpufleet.packages.repository import Repository
+from gpufleet.packages.transaction import PackageTransaction
+from gpufleet.role.listing import node_roles
+
+
+def bare_facts(facts: NodeFacts) -> NodeFacts:
+    """The facts of the same host before gpufleet installed anything. Sources, runtimes and their
+    configuration stay."""
+    return replace(
+        facts,
+        kernel=replace(facts.kernel, headers=False),
+        modules={},
+        loaded_flavour=None,
+        module_on_disk=None,
+        listed=None,
+        library=None,
+        dkms=(),
+        packages={},
+        holds=frozenset(),
+        broken="",
+        gpu_processes=(),
+        collectors=(),
+        gpu_pods=0,
+        gpu_containers=0,
+        provenance=EMPTY_RECORD,
+        foreign_driver="",
+        driver_files=(),
+    )
+
+
+def planned_transactions(plan: NodePlan) -> tuple[PackageTransaction, ...]:
+    """The transactions of all roles that install packages from a repository."""
+    return tuple(each for each in plan.transactions if each.packages)
+
+
+def images_on_host(plan: NodePlan) -> tuple[LackingItem, ...]:
+    """Images that docker pulls on the host: a bundle lacks them."""
+    described = (part.role.describe(part.plan).get("image") for part in plan.wanted)
+    remedy = 'Mirror it and set exporter_image, or install packages: exporter_mode = "systemd".'
+    why = "docker pulls it on hosts"
+    return tuple(LackingItem(f"image {image}", why, remedy) for image in described if image)
+
+
+def own_packages(facts: NodeFacts, asked: Sequence[PackageTransaction]) -> tuple[str, ...]:
+    """Packages on the host that a host without gpufleet's work lacks: those that it added, and
+    those that the plan installs."""
+    record = facts.provenance
+    added = {name for role in node_roles() for name in record.entry(role.entry).added}
+    planned = {name for each in asked for name in each.packages}
+    return tuple(sorted(added | planned))
+
+
+# role -> the words of its repository's key URL below what ROLE_repo_url names
+WORDS_BELOW = {"driver": 3, "toolkit": 1, "containerd": 2, "kubernetes": 5}
+
+
+def key_file(repository: Repository, data: bytes) -> BundleFile:
+    """The key of a repository, at its address."""
+    digest, url = hashlib.sha256(data).hexdigest(), repository.key_url
+    return BundleFile(place_of(url), digest, len(data), plain_urls(url), "key")
+
+
+def bundled_repositories(
+    asked: Sequence[PackageTransaction], files: Iterable[BundleFile]
+) -> tuple[BundledRepository, ...]:
+    """The repositories of the roles, with the key of the inventory for each; then the folders of
+    others that have a package."""
+    ours = list(_of_roles(asked))
+    covered = tuple(f"{each.path}/" for each in ours)
+    others = {
+        file.source: file for file in files
+        if file.sort == "metadata" and not file.path.startswith(covered)
+    }  # fmt: skip
+    tops = {_top(file.path): _top(url) for url, file in others.items()}
+    return (*ours, *(BundledRepository(path, url) for path, url in sorted(tops.items())))
+
+
+def _of_roles(asked: Iterable[PackageTransaction]) -> Iterator[BundledRepository]:
+    for each in asked:
+        repository, depth = each.repository.repository, WORDS_BELOW.get(each.role)
+        if repository and depth:
+            url = repository.key_url.rsplit("/", depth)[0]
+            yield BundledRepository(place_of(url), plain_urls(url), f"{each.role}_repo_url")
+
+
+def closure_words(chosen: PackageTransaction) -> tuple[str, ...]:
+    """The packages of a transaction for its package manager: NAME, or NAME and version with apt's
+    `=` or yum's `-`. yum 3 does not accept an epoch without an architecture."""
+    plain = (*chosen.companions, *chosen.prerequisites)
+    if chosen.manager == "apt":
+        return (*(f"{name}={version}" for name, version in chosen.install), *plain)
+    system = chosen.facts.distribution
+    lock = (system.version_lock,) if system and system.version_lock else ()
+    versions = (f"{name}-{version.split(':')[-1]}" for name, version in chosen.install)
+    return (*versions, *plain, *lock)
+
+
+def _top(url: str) -> str:
+    """The address of an archive, from that of a file of its metadata."""
+    for mark in ("/dists/", "/repodata/"):
+        if mark in url:
+            return url.partition(mark)[0]
+    return url.rpartition("/")[0].removesuffix("/.")

@@ -1,0 +1,133 @@
+"""A bundle of a working host has what a new host needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.bundle.models import BundleFile
+from gpufleet.bundle.plan import (
+    bare_facts,
+    bundled_repositories,
+    closure_words,
+    images_on_host,
+    key_file,
+    own_packages,
+    planned_transactions,
+)
+from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, OsRelease, Runtime
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.plan import NodePlan, plan_node
+from gpufleet.node.settings import load_node_settings
+from tests.unit.hosts import bare_host, converged_host, record_of, resolved_transaction
+
+RHEL = OsRelease("rhel", "9.4", ("fedora",), "", "Red Hat Enterprise Linux 9.4")
+
+
+def plan(facts: NodeFacts, **data: Any) -> NodePlan:
+    settings, problems = load_node_settings(data)
+    assert settings is not None, problems
+    return plan_node(settings, facts, load_catalog(), facts.clock)
+
+
+def asked(found: NodePlan) -> list[tuple[Any, ...]]:
+    assert not found.blockers
+    transactions = planned_transactions(found)
+    assert transactions
+    return [(each.role, each.packages, each.prerequisites, each.version) for each in transactions]
+
+
+@pytest.mark.parametrize("data", [{}, {"driver_branch": "570"}, {"exporter_enabled": True}])
+def test_a_working_host_asks_for_what_a_new_one_does(data: dict[str, Any]) -> None:
+    work = (GpuProcess(7, "python", ("/dev/nvidia0",)),)
+    working = converged_host(gpu_processes=work, gpu_pods=1, kubelet=True)
+    new = bare_host(kubelet=True)
+    assert asked(plan(bare_facts(working), **data)) == asked(plan(new, **data))
+
+
+def test_packages_that_gpufleet_added_count_as_absent() -> None:
+    record = record_of(driver={"version": "580.1", "added": ["dkms", "gcc"]})
+    working = converged_host(provenance=record)
+    transactions = planned_transactions(plan(bare_facts(working)))
+    own = own_packages(working, transactions)
+    assert {"dkms", "gcc", "nvidia-container-toolkit"} <= set(own)
+    assert "libc6" not in own
+
+
+def test_an_image_that_docker_pulls_is_named_as_lacking() -> None:
+    docker = Runtime("docker", "28.0", "docker.service", "/etc/docker/daemon.json", running=True)
+    files = {docker.config_path: ManagedFile(docker.config_path, None)}
+    facts = bare_host(runtimes={"docker": docker}, files=files)
+    (lacking,) = images_on_host(plan(facts, exporter_enabled=True, exporter_mode="docker"))
+    assert "dcgm-exporter" in lacking.what
+    assert images_on_host(plan(facts, exporter_mode="systemd")) == ()
+
+
+@pytest.mark.parametrize(
+    ("system", "manager", "words"),
+    [
+        (None, "apt", ("a=1:2-3", "b", "c")),
+        (RHEL, "dnf", ("a-2-3", "b", "c", "python3-dnf-plugin-versionlock")),
+    ],
+)
+def test_words_are_those_of_the_package_manager(
+    system: OsRelease | None, manager: Any, words: tuple[str, ...]
+) -> None:
+    facts = bare_host(package_manager=manager)
+    facts = bare_host(package_manager=manager, os=system or facts.os)
+    chosen = resolved_transaction(
+        facts=facts, install=(("a", "1:2-3"),), companions=("b",), prerequisites=("c",)
+    )
+    assert closure_words(chosen) == words
+
+
+@pytest.mark.parametrize(
+    ("facts", "data", "repositories"),
+    [
+        (
+            bare_host(),
+            {},
+            {
+                "driver_repo_url": "developer.download.nvidia.com/compute/cuda/repos",
+                "toolkit_repo_url": "nvidia.github.io/libnvidia-container",
+            },
+        ),
+        (
+            bare_host(os=RHEL, package_manager="dnf"),
+            {
+                "driver_repo_url": "http://m.example.com:8080/cuda",
+                "driver_repo_key_fingerprint": "A" * 40,
+            },
+            {
+                "driver_repo_url": "m.example.com-8080/cuda",
+                "toolkit_repo_url": "nvidia.github.io/libnvidia-container",
+            },
+        ),
+    ],
+)
+def test_the_keys_of_the_inventory_name_the_folders_of_a_bundle(
+    facts: NodeFacts, data: dict[str, Any], repositories: dict[str, str]
+) -> None:
+    transactions = planned_transactions(plan(facts, **data))
+    found = bundled_repositories(transactions, [])
+    assert {each.setting: each.path for each in found} == repositories
+    for each in transactions:
+        repository = each.repository.repository
+        assert repository
+        assert key_file(repository, b"key").path.startswith(repositories[f"{each.role}_repo_url"])
+
+
+def test_other_repositories_are_named_by_their_address() -> None:
+    urls = ["http://b.example.com/ubuntu/dists/noble/InRelease",
+            "http://b.example.com/ubuntu/dists/noble-updates/main/binary-amd64/Packages.xz",
+            "http://c.example.com/9/BaseOS/repodata/repomd.xml",
+            "http://d.example.com/flat/./InRelease"]  # fmt: skip
+    files = [BundleFile(url.removeprefix("http://").replace("/./", "/"), "", 0, url, "metadata")
+             for url in urls]  # fmt: skip
+    found = bundled_repositories((), files)
+    assert {each.path: each.source for each in found} == {
+        "b.example.com/ubuntu": "http://b.example.com/ubuntu",
+        "c.example.com/9/BaseOS": "http://c.example.com/9/BaseOS",
+        "d.example.com/flat": "http://d.example.com/flat",
+    }
