@@ -8,14 +8,6 @@ from collections.abc import Sequence
 
 import click
 
-from gpufleet.cli.cluster_view import (
-    REMOVED,
-    Unknown,
-    await_cluster,
-    kubeconfig_of,
-    not_one_cluster,
-    why_not_destroy,
-)
 from gpufleet.cli.deploy import (
     INVENTORY_ARGUMENT,
     PYINFRA_OPTIONS,
@@ -30,6 +22,14 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_code, python_module
 from gpufleet.core.visible import one_line
+from gpufleet.kubernetes.operations.cluster_view import (
+    REMOVED,
+    Unknown,
+    await_cluster,
+    kubeconfig_of,
+    not_one_cluster,
+    why_not_destroy,
+)
 from gpufleet.run.cluster_phases import ClusterPhase, nodes_of, run_phases
 from gpufleet.run.report_file import JUNIT, REPORT_FILE
 from gpufleet.verify.inventory import Target

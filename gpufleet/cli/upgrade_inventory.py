@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpufleet.cli.cluster_view import kubeconfig_of
 from gpufleet.cli.deploy import targets_of
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS
@@ -19,6 +18,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import branch_of
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kubernetes.operations.cluster_view import kubeconfig_of
 from gpufleet.upgrade.host_state import HostState
 from gpufleet.upgrade.models import LeftOut, list_names
 from gpufleet.upgrade.plan import SAME

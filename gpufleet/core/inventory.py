@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any, Protocol
 
 CLUSTERS = "gpu_cluster"  # each host in it is a cluster, reached from this machine
 NODES_GROUP = "gpu_nodes"
@@ -13,6 +14,22 @@ CONTROL_PLANE = "control_plane"  # hosts of the Kubernetes control plane
 EXCLUDED = "!"  # before a word of a limit: excludes its hosts
 WILD = "*?["  # in a pattern of names
 NAME_SIMILARITY = 0.8  # similarity of two names that differ by a typo; 1 means equal
+
+
+class ListedHost(Protocol):
+    """A host of the inventory with its groups and data, such as `verify.inventory.Target`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+
+    @property
+    def is_cluster(self) -> bool: ...
 
 
 def is_cluster(groups: Collection[str]) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gpufleet.cli import cluster, cluster_view
+from gpufleet.cli import cluster
 from gpufleet.core.names import count_noun
+from gpufleet.kubernetes.operations import cluster_view
 from gpufleet.run.cluster_phases import ClusterPhase
 from gpufleet.verify.inventory import Target
 from tests.unit.kubernetes.members_setup import PODS, node

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpufleet.cli.cluster_view import Unknown, read_cluster
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kubernetes.archives import expand_patterns
+from gpufleet.kubernetes.operations.cluster_view import Unknown, read_cluster
 from gpufleet.kubernetes.operations.joining import _fetch
 from gpufleet.packages.operations.logins import LoginFileError, read_logins
 from gpufleet.verify.inventory import Target

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CONTROL_PLANE
+from gpufleet.core.inventory import CONTROL_PLANE, ListedHost
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
@@ -24,7 +24,6 @@ from gpufleet.kubernetes.members import (
     unknown_hosts,
     unready_pods,
 )
-from gpufleet.verify.inventory import Target
 
 KUBECONFIG_KEY = "kubernetes_kubeconfig"
 CLUSTER_NAMESPACES = ("kube-system", "kube-flannel")  # namespaces of the system pods
@@ -84,14 +83,14 @@ def _row(member: NodeMember) -> tuple[str, str, str, str, str]:
     return member.name, state, member.part, member.version, used
 
 
-def kubeconfig_of(targets: Sequence[Target]) -> str:
+def kubeconfig_of(targets: Sequence[ListedHost]) -> str:
     """The path in the data of the control plane, or "" if it sets no path."""
     planes = [target for target in targets if CONTROL_PLANE in target.groups]
     paths = [plane.data[KUBECONFIG_KEY] for plane in planes if plane.data.get(KUBECONFIG_KEY)]
     return str(paths[0]) if paths else ""
 
 
-def read_cluster(targets: Sequence[Target]) -> View:
+def read_cluster(targets: Sequence[ListedHost]) -> View:
     """Read nodes and pods of the hosts' cluster. Raises Unknown."""
     version, nodes, pods = _asked(kubeconfig_of(targets))
     hosts = {
@@ -109,7 +108,7 @@ def read_cluster(targets: Sequence[Target]) -> View:
     return View(version, shown, troubled, missing)
 
 
-def await_cluster(targets: Sequence[Target], seconds: float) -> View:
+def await_cluster(targets: Sequence[ListedHost], seconds: float) -> View:
     """Read the cluster until every node is Ready, a node is missing (waiting would not add it), or
     the time is over. Raises Unknown."""
     end = time.monotonic() + seconds
@@ -124,7 +123,7 @@ def await_cluster(targets: Sequence[Target], seconds: float) -> View:
         time.sleep(CLUSTER_POLL_SECONDS)
 
 
-def not_one_cluster(targets: Sequence[Target]) -> str | None:
+def not_one_cluster(targets: Sequence[ListedHost]) -> str | None:
     """Why the inventory's cluster is not that of its hosts, or None if it is or is missing."""
     created = kubeconfig_of(targets)
     for target in targets:
