@@ -37,6 +37,7 @@ class GpuHealth:
     remap_pending: bool | None = None
     remap_failed: bool | None = None
     remap_banks_exhausted: int | None = None  # banks without a spare row
+    inforom_corrupted: bool | None = None  # None: nvidia-smi did not say so
     retired_pages: int | None = None
     retirement_pending: bool | None = None
     reset_required: bool | None = None  # until driver 570
