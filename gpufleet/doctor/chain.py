@@ -15,6 +15,7 @@ from gpufleet.facts.model import NodeFacts
 
 Reader = Callable[[NodeFacts], Link | None]
 LINK_READERS: dict[str, Reader] = {
+    "host.busy": driver_links.read_busy,
     "host.packages": driver_links.read_packages,
     "chain.gpus": driver_links.read_pci_bus,
     "chain.driver": driver_links.read_driver,
@@ -40,7 +41,7 @@ LINK_READERS: dict[str, Reader] = {
     "chain.kubelet": container_links.read_kubelet,
     "chain.exporter": container_links.read_exporter,
 }
-OF_THE_DRIVER = tuple(LINK_READERS)[1 : tuple(LINK_READERS).index("chain.toolkit")]  # need a GPU
+OF_THE_DRIVER = tuple(LINK_READERS)[2 : tuple(LINK_READERS).index("chain.toolkit")]  # need a GPU
 
 
 def read_chain(facts: NodeFacts) -> Mapping[str, Link | None]:

@@ -134,7 +134,7 @@ class SubjectVerdict:
                 verdict=worst_verdict(found.verdict for found in (each, *self._consequences(each))),
             )
             for each in self.results
-            if each.verdict.fails and not each.follows
+            if not each.follows and (each.verdict.fails or self._consequences(each))
         )
         return tuple(sorted(found, key=lambda each: -each.verdict.rank))
 

@@ -121,6 +121,29 @@ def test_a_cause_is_as_bad_as_its_consequences() -> None:
 def test_a_finding_that_the_inventory_accepts_does_not_count() -> None:
     facts = FAULTS["clock is wrong"][0](machine())
     accepted = accepted_of({"accepted_findings": {"GF541": "until 2099-01-01"}})
+APT = "apt-get (4711)"
+
+
+def test_half_installed_packages_are_no_fault_while_a_package_manager_works() -> None:
+    found = verdict_on(replace(FAULTS["packages half installed"][0](machine()), lock_holder=APT))
+    assert (found.verdict, causes(found)) == (Verdict.PASS, set())
+    busy = [each for each in found.results if each.check == "host.busy"]
+    assert [each.verdict for each in busy] == [Verdict.INFO]
+
+
+def test_what_a_package_manager_has_not_finished_is_one_cause() -> None:
+    change, *_ = FAULTS["packages half installed"]
+    found = verdict_on(replace(FAULTS["DKMS failed"][0](change(machine())), lock_holder=APT))
+    (cause,) = found.causes
+    assert (cause.check, cause.verdict) == ("host.busy", Verdict.CRITICAL)
+    assert set(found.consequences_of(cause)) == {"chain.build", "chain.loaded"}
+
+
+def test_a_fault_that_packages_cannot_have_is_no_consequence_of_the_package_manager() -> None:
+    found = verdict_on(replace(FAULTS["clock is wrong"][0](machine()), lock_holder=APT))
+    assert causes(found) == {"host.clock"}
+
+
     host = replace(seen("gpu-07", facts), accepted=accepted)
     (found,) = judged(host).hosts
     assert found.verdict is Verdict.PASS
