@@ -37,9 +37,11 @@ LINK_READERS: dict[str, Reader] = {
     "chain.effect": container_links.read_effect,
     "chain.cri": container_links.read_cri,
     "chain.nvidia_runtime": container_links.read_nvidia_runtime,
+    "chain.cgroups": container_links.read_cgroups,
     "chain.cdi": container_links.read_cdi,
     "chain.kubelet": container_links.read_kubelet,
     "chain.exporter": container_links.read_exporter,
+    "chain.metrics": container_links.read_metrics,
 }
 OF_THE_DRIVER = tuple(LINK_READERS)[2 : tuple(LINK_READERS).index("chain.toolkit")]  # need a GPU
 

@@ -82,6 +82,14 @@ class DoctorChecks(Entry):
     checks: tuple[DoctorCheck, ...]
 
 
+class AskedCgroups(Sourced):
+    """cgroups.yaml: the first versions, of the kubelet and by runtime."""
+
+    kubelet: str
+    runtimes: dict[str, str]
+
+
+load_asked_cgroups = entry_loader(AskedCgroups, "doctor/cgroups")
 load_steps = entry_loader(NextSteps, "doctor/steps")
 load_checks = entry_loader(DoctorChecks, "doctor/checks")
 

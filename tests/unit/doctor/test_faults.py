@@ -42,6 +42,9 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("packages half installed", "nouveau has the GPU"): ("host.packages", "chain.nouveau"),
     ("no device nodes", "persistence daemon failed"): ("chain.nodes",),
     ("containerd failed", "kubelet failed"): ("chain.runtime",),
+    ("containerd failed", "exporter does not answer"): ("chain.runtime",),
+    ("exporter failed", "exporter does not answer"): ("chain.exporter",),
+    ("not loaded", "exporter has no metrics"): ("chain.loaded",),
     ("clock is wrong", "not loaded"): ("host.clock", "chain.loaded"),
     ("fabric manager failed", "CDI of another driver"): ("chain.fabric", "chain.cdi"),
     ("no GPU is bound", "exporter failed"): ("chain.bound",),
@@ -118,9 +121,6 @@ def test_a_cause_is_as_bad_as_its_consequences() -> None:
     assert [cause.verdict for cause in found.causes] == [Verdict.CRITICAL]
 
 
-def test_a_finding_that_the_inventory_accepts_does_not_count() -> None:
-    facts = FAULTS["clock is wrong"][0](machine())
-    accepted = accepted_of({"accepted_findings": {"GF541": "until 2099-01-01"}})
 APT = "apt-get (4711)"
 
 
@@ -144,6 +144,9 @@ def test_a_fault_that_packages_cannot_have_is_no_consequence_of_the_package_mana
     assert causes(found) == {"host.clock"}
 
 
+def test_a_finding_that_the_inventory_accepts_does_not_count() -> None:
+    facts = FAULTS["clock is wrong"][0](machine())
+    accepted = accepted_of({"accepted_findings": {"GF541": "until 2099-01-01"}})
     host = replace(seen("gpu-07", facts), accepted=accepted)
     (found,) = judged(host).hosts
     assert found.verdict is Verdict.PASS
