@@ -178,10 +178,14 @@ def test_alertmanager_is_ours_only_where_receivers_are_named() -> None:
     assert stack().receivers is None
 
 
+NAMES_CHECKS = pytest.mark.claim(
+    "Alerts, runbooks and dashboards name the checks of `gpufleet doctor` that confirm them.",
+    level=1,
+)
 CHECKS = {check.id for check in all_checks()}
 
 
-@pytest.mark.claim("Alerts, runbooks and dashboards name the checks of `gpufleet doctor`.", level=1)
+@NAMES_CHECKS
 @pytest.mark.parametrize("alert", CATALOG.alerts, ids=lambda alert: alert.name)
 def test_the_checks_of_an_alert_are_there(alert: Alert) -> None:
     assert set(alert.doctor) <= CHECKS
@@ -191,6 +195,7 @@ def test_the_checks_of_an_alert_are_there(alert: Alert) -> None:
     assert named == set(alert.doctor)
 
 
+@NAMES_CHECKS
 @pytest.mark.parametrize("name", [dashboard.name for dashboard in dashboards.ALL])
 def test_panels_name_checks_that_are_there(name: str) -> None:
     text = (dashboards.FOLDER / f"{name}.json").read_text()
