@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gpufleet.core.names import count_noun
 from gpufleet.core.versions import version_tuple
 from gpufleet.doctor.models import Link, Verdict, load_asked_cgroups
 from gpufleet.doctor.units import read_units
-from gpufleet.facts.health import ExporterAnswer, GpuHealth
+from gpufleet.facts.health import ExporterAnswer, HostHealth
 from gpufleet.facts.model import NodeFacts
 
 OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"  # the toolkit of the GPU Operator's container
@@ -84,7 +84,8 @@ def read_nvidia_runtime(facts: NodeFacts) -> Link | None:
 
 
 def read_effect(facts: NodeFacts) -> Link | None:
-    """What the running runtimes know. They read their files when they start or are reloaded."""
+    """The runtimes that each running program knows. It reads its files when it starts or is
+    reloaded."""
     answers = {name: each for name, each in facts.answers.items() if each.runtimes}
     read = "; ".join(f"{name}: {' '.join(each.runtimes)}" for name, each in answers.items())
     for name, answer in answers.items():
@@ -155,35 +156,41 @@ def read_exporter(facts: NodeFacts) -> Link | None:
 
 
 def read_metrics(facts: NodeFacts) -> Link | None:
-    """What the exporters answer. One that asks for a login, or that has just started, is not
+    """The answers of the exporters. One that asks for a login, or that has just started, is not
     judged."""
     old = [each for each in facts.exporter_answers if each.age >= YOUNG_EXPORTER]
     if not old:
         return None
-    gpus = [gpu for gpu in facts.health.gpus if not gpu.trouble] if facts.health else []
-    faults = [fault for each in old for fault in _metric_faults(each, gpus)]
-    read = "; ".join(
-        f"port {each.port}: {each.samples} values of {count_noun(len(each.gpus), 'GPU')}"
-        if each.status == HTTP_OK
-        else f"port {each.port}: status {each.status or 'none'}"
-        for each in old
-    )
-    units = [unit for unit in EXPORTER_UNITS[1:] if unit in facts.services]
-    return Link(read, next(iter(faults), ""), next(iter(units), ""))
+    read = "; ".join(f"port {each.port}: {_answer_words(each)}" for each in old)
+    faults = [*_silent_exporters(old), *_unmeasured_gpus(old, facts.health)]
+    unit = next((unit for unit in EXPORTER_UNITS[1:] if unit in facts.services), "")
+    return Link(read, next(iter(faults), ""), unit)
 
 
-def _metric_faults(answer: ExporterAnswer, gpus: list[GpuHealth]) -> Iterator[str]:
-    """Why Prometheus gets no metrics of some GPU."""
-    who = f"The exporter on port {answer.port}"
-    if answer.status == 0:
-        yield f"{who} does not answer within 10 seconds: there are no metrics of the GPUs."
-    elif answer.status >= SERVER_ERROR:
-        yield f"{who} answers with status {answer.status}: there are no metrics of the GPUs."
-    elif answer.status == HTTP_OK:
-        missing = [gpu.slot for gpu in gpus if gpu.uuid and gpu.uuid not in answer.gpus]
-        if missing or not answer.samples:
-            of = f"GPU {', '.join(missing)}" if missing and answer.samples else "any GPU"
-            yield f"{who} answers, and has no metrics of {of}."
+def _answer_words(answer: ExporterAnswer) -> str:
+    if answer.status == HTTP_OK:
+        return f"{answer.samples} values of {count_noun(len(answer.gpus), 'GPU')}"
+    return f"status {answer.status}" if answer.status else "no answer"
+
+
+def _silent_exporters(answers: Iterable[ExporterAnswer]) -> Iterator[str]:
+    for each in answers:
+        if each.status == 0 or each.status >= SERVER_ERROR:
+            how = f"answers with status {each.status}"
+            how = how if each.status else "does not answer within 10 seconds"
+            yield f"The exporter on port {each.port} {how}: there are no metrics of the GPUs."
+
+
+def _unmeasured_gpus(answers: Iterable[ExporterAnswer], health: HostHealth | None) -> Iterator[str]:
+    """The GPUs that nvidia-smi reads, and of which no exporter has a value."""
+    good = [each for each in answers if each.status == HTTP_OK]
+    known = frozenset[str]().union(*(each.gpus for each in good))
+    gpus = [gpu for gpu in health.gpus if gpu.uuid and not gpu.trouble] if health else []
+    missing = ", ".join(gpu.slot for gpu in gpus if gpu.uuid not in known)
+    if good and not any(each.samples for each in good):
+        yield f"The exporter on port {good[0].port} answers, and has no metrics of any GPU."
+    elif good and missing:
+        yield f"The exporter on port {good[0].port} answers, and has no metrics of GPU {missing}."
 
 
 def _defines_nvidia(facts: NodeFacts, runtime: str) -> bool:

@@ -14,7 +14,7 @@ FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced
 
 
 def read_busy(facts: NodeFacts) -> Link:
-    """What changes the host now."""
+    """The program that changes the host now."""
     holder = facts.lock_holder or (facts.busy and (facts.run_lock or "another run of gpufleet"))
     if not holder:
         return Link("nothing changes it")

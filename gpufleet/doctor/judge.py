@@ -25,7 +25,7 @@ from gpufleet.host.findings import NOT_ROOT
 
 ANSWERS, BLOCKERS = ".answers", ".plan"  # checks of the unread, and of blockers of no other check
 OF_CLUSTERS = "cluster."
-BUSY, PACKAGES = "host.busy", "host.packages"  # checks of what changes a host now
+BUSY, PACKAGES = "host.busy", "host.packages"  # checks of changes by other programs
 
 
 def judge_host(
@@ -133,8 +133,8 @@ def fold_consequences(
     outcomes: Sequence[CheckOutcome], checks: Sequence[DoctorCheck]
 ) -> list[CheckOutcome]:
     """The outcomes. A failure follows from the first failed check that its check comes after, also
-    through checks that read nothing, but not through one that passes. What changes a host now is
-    a cause, too."""
+    through checks that read nothing, but not through one that passes. A program
+    that changes the host now is a cause, too."""
     after = {check.id: check.after for check in checks}
     passed = {each.check for each in outcomes if each.verdict is Verdict.PASS}
     failed: dict[str, set[str]] = defaultdict(set)  # check -> GPUs, "" for the host

@@ -139,6 +139,13 @@ KINDS: dict[str, Callable[[], NodeFacts]] = {
         machine(), cgroups="cgroupfs", endpoint="unix:///run/k3s/containerd/containerd.sock"
     ),
     "exporter answers": lambda: exported(machine(), "GPU-1"),
+    "two exporters share the GPUs": lambda: replace(
+        exported(machine(), "GPU-1"),
+        exporter_answers=(
+            *exported(machine(), "GPU-1").exporter_answers,
+            *exported(machine(), "GPU-2", port=9401).exporter_answers,
+        ),
+    ),
     "exporter has just started": lambda: exported(machine(), age=20),
     "exporter asks for a login": lambda: exported(machine(), status=401),
     "log without its start": lambda: machine(

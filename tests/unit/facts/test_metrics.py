@@ -71,6 +71,12 @@ def test_an_answer_of_another_program_is_read_as_data(
     assert (answer.status, answer.samples) == (200, 1)
 
 
+def test_the_label_of_the_old_namespace(exporter: FakeHost, shell: tuple[str, ...]) -> None:
+    exporter.file("/fakes/metrics", 'DCGM_FI_DEV_X{gpu="0",uuid="GPU-1",pod_uuid="p"} 1\n')
+    (answer,) = answers(exporter, shell)
+    assert answer.gpus == {"GPU-1"}
+
+
 def test_a_connection_is_no_listener(exporter: FakeHost, shell: tuple[str, ...]) -> None:
     exporter.file("/proc/4711/net/tcp6", HEADER + ROW.format("0100007F:24B8", "01", 88))
     assert answers(exporter, shell) == ()
