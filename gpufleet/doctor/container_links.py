@@ -182,14 +182,14 @@ def _silent_exporters(answers: Iterable[ExporterAnswer]) -> Iterator[str]:
 
 
 def _unmeasured_gpus(answers: Iterable[ExporterAnswer], health: HostHealth | None) -> Iterator[str]:
-    """The GPUs that nvidia-smi reads, and of which no exporter has a value."""
+    """Why nvidia-smi reads more GPUs than the exporters have values of."""
     good = [each for each in answers if each.status == HTTP_OK]
     known = frozenset[str]().union(*(each.gpus for each in good))
     gpus = [gpu for gpu in health.gpus if gpu.uuid and not gpu.trouble] if health else []
     missing = ", ".join(gpu.slot for gpu in gpus if gpu.uuid not in known)
     if good and not any(each.samples for each in good):
         yield f"The exporter on port {good[0].port} answers, and has no metrics of any GPU."
-    elif good and missing:
+    elif good and len(known) < len(gpus):
         yield f"The exporter on port {good[0].port} answers, and has no metrics of GPU {missing}."
 
 

@@ -152,6 +152,13 @@ def with_version_2(facts: NodeFacts) -> NodeFacts:
     return with_file(facts, "/etc/containerd/config.toml", text)
 
 
+def two_read_gpus(facts: NodeFacts) -> NodeFacts:
+    assert facts.health
+    (gpu,) = facts.health.gpus
+    other = replace(gpu, slot="0000:65:00.0", uuid="GPU-2")
+    return replace(second_gpu(facts), health=replace(facts.health, gpus=(gpu, other)))
+
+
 def damaged_record(facts: NodeFacts) -> NodeFacts:
     return replace(facts, provenance=record_of(driver={"version": 580}))
 
@@ -308,8 +315,8 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "exporter does not answer": (lambda f: exported(f, status=0), "chain.metrics", ()),
     "exporter answers with an error": (lambda f: exported(f, status=500), "chain.metrics", ()),
     "exporter has no metrics": (exported, "chain.metrics", ()),
-    "exporter has metrics of another GPU": (
-        lambda f: exported(f, "GPU-2"), "chain.metrics", ()
+    "exporter has metrics of one of two GPUs": (
+        lambda f: two_read_gpus(exported(f, "GPU-1")), "chain.metrics", ()
     ),
     "exporter failed": (down("nvidia-dcgm-exporter.service"), "chain.exporter", ()),
     "DCGM is stopped": (down("nvidia-dcgm.service", "inactive"), "chain.exporter", ()),
