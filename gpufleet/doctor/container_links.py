@@ -125,8 +125,8 @@ def read_cgroups(facts: NodeFacts) -> Link | None:
                        f"runtime nvidia and {driver} for {answer.default}: pods that use it may "
                        "be killed repeatedly.", runtime.unit)  # fmt: skip
     first = load_asked_cgroups()
-    asks = version_tuple(kubelet.version) >= version_tuple(first.kubelet)
-    if asks and version_tuple(runtime.version) >= version_tuple(first.runtimes[name]):
+    old = bool(kubelet.version) and version_tuple(kubelet.version) < version_tuple(first.kubelet)
+    if not old and version_tuple(runtime.version) >= version_tuple(first.runtimes[name]):
         return Link(f"{driver}, and the kubelet follows {name}")
     if kubelet.cgroups == driver:
         return Link(driver)

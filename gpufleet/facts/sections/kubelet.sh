@@ -1,9 +1,12 @@
 # The cgroup driver and the runtime of the running kubelet. Parsed by answers.py. Only on request.
-# Its options first; files that it names count less, and of them the last one that has the key.
-path=$(grep -lsx kubelet /proc/[0-9]*/comm | head -n 1)
-path=${path%/comm}
+# Any pod may name its process so: only one in the host's own mount namespace counts, and no program of a
+# process is run. Options count first; of the files that they name, the last one that has the key.
+path=
+for text in $(grep -lsx kubelet /proc/[0-9]*/comm); do
+    [ "${text%/comm}/ns/mnt" -ef /proc/self/ns/mnt ] && path=${text%/comm} && break
+done
 if [ "$path" ]; then
-    say "version $(timeout -k 2 5 "$path/exe" --version </dev/null | head -n 1)"
+    say "version $(have kubelet && timeout -k 2 5 kubelet --version </dev/null | head -n 1)"
     files=
     item=
     next=

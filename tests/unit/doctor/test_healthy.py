@@ -134,6 +134,9 @@ KINDS: dict[str, Callable[[], NodeFacts]] = {
     "the kubelet follows containerd": lambda: asked_containerd(
         machine(), cgroups="cgroupfs", version="v1.35.0"
     ),
+    "a kubelet of unknown version may follow containerd": lambda: asked_containerd(
+        machine(), cgroups="cgroupfs", version=""
+    ),
     "CRI-O says what it has": lambda: asked_crio(machine(), "crun", "nvidia"),
     "k3s keeps its cgroup drivers": lambda: asked_containerd(
         machine(), cgroups="cgroupfs", endpoint="unix:///run/k3s/containerd/containerd.sock"

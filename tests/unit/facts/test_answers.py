@@ -173,9 +173,24 @@ def test_options_of_the_kubelet(
     host.file("/var/lib/kubelet/config.yaml.d/10.conf", drop_in)
     host.file("/proc/4711/comm", "kubelet\n")
     host.file("/proc/4711/cmdline", (KUBELET + options).replace("{}", str(path)))
-    host.file("/proc/4711/exe", "#!/bin/sh\necho Kubernetes v1.34.1; echo more\n", 0o755)
+    host.link("/proc/self/ns/mnt", "/proc/4711/ns/mnt")
+    host.file("/proc/4711/ns/mnt", "")
+    host.says("kubelet", "Kubernetes v1.34.1\nmore\n")
     assert parse_node_facts(host.gather(shell)).kubelet_answer is None, "not asked for"
     answer = parse_node_facts(host.gather(shell, health=True)).kubelet_answer
     assert answer == KubeletAnswer("v1.34.1", driver, "unix:///run/crio/crio.sock")
     host.file("/proc/4711/comm", "k3s\n")
     assert parse_node_facts(host.gather(shell, health=True)).kubelet_answer is None
+
+
+def test_a_process_of_a_pod_is_no_kubelet(host: FakeHost, shell: tuple[str, ...]) -> None:
+    """Its program would be run as root otherwise, and its options believed."""
+    host.file("/proc/self/ns/mnt", "")
+    for number, driver in ((4711, "cgroupfs"), (4712, "systemd")):
+        host.file(f"/proc/{number}/comm", "kubelet\n")
+        host.file(f"/proc/{number}/cmdline", f"kubelet\0--cgroup-driver={driver}\0")
+        host.file(f"/proc/{number}/exe", "#!/bin/sh\necho Kubernetes v9; touch ran\n", 0o755)
+    host.file("/proc/4711/ns/mnt", "")
+    host.link("/proc/4712/ns/mnt", "/proc/self/ns/mnt")
+    answer = parse_node_facts(host.gather(shell, health=True)).kubelet_answer
+    assert answer == KubeletAnswer("", "systemd")
