@@ -24,7 +24,12 @@ have curl && have timeout && for path in $(grep -lsx dcgm-exporter /proc/[0-9]*/
         say "exporter $age $port"
         timeout -k 2 15 $enter curl -gsm 10 --noproxy '*' -w '\ncode %{http_code}\n' \
             "http://$text:$port/metrics" </dev/null | head -c 8388608 | awk '
-                /^DCGM_FI_DEV_/ { samples++; if (match($0, /[{,](UUID|uuid)="[^"]*"/) && !known[$0 = substr($0, RSTART + 7, RLENGTH - 8)]++ && gpus++ < 256) print "gpu " $0 }
+                /^DCGM_FI_DEV_/ {
+                    samples++
+                    if (!match($0, /[{,](UUID|uuid)="[^"]*"/)) next
+                    gpu = substr($0, RSTART + 7, RLENGTH - 8)
+                    if (!known[gpu]++ && gpus++ < 256) print "gpu " gpu
+                }
                 /^code [0-9]/ { code = $2 }
                 END { print "answer " code + 0 " " samples + 0 }'
     done

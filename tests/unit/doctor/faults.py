@@ -305,7 +305,7 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "containerd and the kubelet have two cgroup drivers": (
         lambda f: asked_containerd(f, "cgroupfs", "cgroupfs"), "chain.cgroups", ()
     ),
-    "an old containerd does not tell the kubelet its cgroup driver": (
+    "an old containerd does not report its cgroup driver to the kubelet": (
         lambda f: old_containerd(asked_containerd(f, cgroups="cgroupfs", version="v1.35.0")),
         "chain.cgroups", (),
     ),
