@@ -6,6 +6,7 @@ have curl && have timeout && for path in $(grep -lsx dcgm-exporter /proc/[0-9]*/
     path=${path%/comm}
     line "$path/stat"
     set -- ${line##*) }
+    case ${20} in '' | *[!0-9]*) continue ;; esac
     age=$((item - ${20} / 100))
     sockets=$(find "$path/fd" -maxdepth 1 -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n' | tr '\n' '|')
     enter=
@@ -30,7 +31,7 @@ have curl && have timeout && for path in $(grep -lsx dcgm-exporter /proc/[0-9]*/
                     gpu = substr($0, RSTART + 7, RLENGTH - 8)
                     if (!known[gpu]++ && gpus++ < 256) print "gpu " gpu
                 }
-                /^code [0-9]/ { code = $2 }
+                /^code [0-9][0-9][0-9]$/ { code = $2 }
                 END { print "answer " code + 0 " " samples + 0 }'
     done
 done

@@ -77,6 +77,16 @@ def test_the_label_of_the_old_namespace(exporter: FakeHost, shell: tuple[str, ..
     assert answer.gpus == {"GPU-1"}
 
 
+def test_an_exporter_that_has_just_ended(exporter: FakeHost, shell: tuple[str, ...]) -> None:
+    (exporter.root / "proc/4711/stat").unlink()
+    assert answers(exporter, shell) == ()
+
+
+def test_a_line_of_the_metrics_is_no_status(exporter: FakeHost, shell: tuple[str, ...]) -> None:
+    exporter.command("curl", "printf 'code 99999999999999999999999\\n'")
+    assert answers(exporter, shell) == (ExporterAnswer(4000, 9400),)
+
+
 def test_a_connection_is_no_listener(exporter: FakeHost, shell: tuple[str, ...]) -> None:
     exporter.file("/proc/4711/net/tcp6", HEADER + ROW.format("0100007F:24B8", "01", 88))
     assert answers(exporter, shell) == ()
