@@ -121,7 +121,7 @@ def read_cgroups(facts: NodeFacts) -> Link | None:
         return None
     driver, own = answer.cgroup_driver, answer.cgroups.get(NVIDIA, answer.cgroup_driver)
     if own != driver:
-        return Link(f"{driver}, runtime nvidia {own}", f"The running {name} uses {own} for the "
+        return Link(f"{driver}, runtime nvidia {own}", f"{name} uses {own} for the "
                        f"runtime nvidia and {driver} for {answer.default}: pods that use it may "
                        "be killed repeatedly.", runtime.unit)  # fmt: skip
     first = load_asked_cgroups()

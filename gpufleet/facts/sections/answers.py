@@ -70,7 +70,7 @@ def _cgroups(of_runtime: Sequence[tuple[str, list[str]]], name: str) -> dict[str
     """The cgroup driver by handler; under "" that of all handlers, as CRI-O has it."""
     of_all = next((words[0] for words in _records(of_runtime, "cgroups", name) if words), "")
     found = {"": of_all} if of_all else {}
-    for words in _records(of_runtime, "handler", name):
+    for words in (*_records(of_runtime, "file", name), *_records(of_runtime, "handler", name)):
         if len(words) == 2 and words[1] in _DRIVERS:
             found[words[0]] = _DRIVERS[words[1]]
     return found

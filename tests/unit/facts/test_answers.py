@@ -143,6 +143,43 @@ def test_containerd_says_the_cgroup_driver_of_each_runtime(
     assert (answer.cgroups, answer.cgroup_driver) == ({"runc": "systemd"}, "systemd")
 
 
+DUMP = """disabled_plugins = []
+[plugins]
+  [plugins."io.containerd.grpc.v1.cri"]
+    [plugins."io.containerd.grpc.v1.cri".containerd]
+      default_runtime_name = "runc"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes]
+        [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+          [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
+            BinaryName = "/usr/bin/nvidia-container-runtime"
+        [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+          BinaryName = ""
+          SystemdCgroup = true
+    [plugins."io.containerd.grpc.v1.cri".registry.configs.x.auth]
+      password = "example-value"
+"""
+UNIT = "Names=containerd.service\nExecStart={{ path=/x ; argv[]=/usr/bin/containerd{} ; }}\n"
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])  # of containerd 1.x and 2.x
+def test_without_crictl_containerd_reads_its_files(
+    host: FakeHost, quote: str, monkeypatch: pytest.MonkeyPatch, shell: tuple[str, ...]
+) -> None:
+    host.file("/etc/systemd/system/containerd.service", "")
+    host.says("ctr", PLUGINS)
+    host.says("containerd", DUMP.replace('"', quote))
+    with listen(host, "/run/containerd/containerd.sock", monkeypatch):
+        host.says("systemctl", UNIT.format("").replace("/usr", f"{host.root}/usr"))
+        lines = host.gather(shell, health=True)
+        host.says("systemctl", UNIT.format(" --config /etc/other.toml"))
+        other = parse_node_facts(host.gather(shell, health=True)).answers["containerd"]
+    assert not any("example-value" in line for line in lines)
+    answer = parse_node_facts(lines).answers["containerd"]
+    assert (answer.runtimes, answer.cgroups) == ((), {"runc": "systemd"})
+    assert answer.cgroup_driver == "systemd"
+    assert other.cgroup_driver == "", "its files are others"
+
+
 KUBELET = (
     "/usr/bin/kubelet\0--config={}\0--container-runtime-endpoint\0unix:///run/crio/crio.sock\0"
 )
