@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards import fields, model
 from dashboards.model import Dashboard, Row
-from dashboards.panels import bars, lines, number, table
+from dashboards.panels import bars, lines, number, of_alerts, table
 from dashboards.queries import (
     HARDLY,
     IDENTITY,
@@ -100,11 +100,14 @@ NODES = Row(
             (held(NODE, "cluster, namespace"), model.NAMESPACE, "{{namespace}}"),
             stacked=True,
         ),
-        table(
-            "Nodes that offer fewer GPUs than they have",
-            "The value is how many are missing.",
-            f"{installed(NODE, PER_NODE)} - {allocatable(NODE, PER_NODE)} > 0",
-            model.UNHEALTHY_NODE,
+        of_alerts(
+            table(
+                "Nodes that offer fewer GPUs than they have",
+                "The value is how many are missing.",
+                f"{installed(NODE, PER_NODE)} - {allocatable(NODE, PER_NODE)} > 0",
+                model.UNHEALTHY_NODE,
+            ),
+            "GpuNotAllocatable",
         ),
     ),
 )
@@ -129,12 +132,15 @@ GAPS = Row(
             "percentunit",
             8,
         ),
-        table(
-            "Pods that wait",
-            "The value is how many GPUs they ask for.",
-            waiting(NODE, PER_POD),
-            model.WAITING_POD,
-            width=8,
+        of_alerts(
+            table(
+                "Pods that wait",
+                "The value is how many GPUs they ask for.",
+                waiting(NODE, PER_POD),
+                model.WAITING_POD,
+                width=8,
+            ),
+            "GpuPodsWaiting",
         ),
     ),
 )

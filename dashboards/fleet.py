@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards import fields, model
 from dashboards.model import Dashboard, Row
-from dashboards.panels import bars, lines, number, table
+from dashboards.panels import XID_ALERTS, bars, lines, number, of_alerts, table
 from dashboards.queries import (
     IDENTITY,
     PER_NODE,
@@ -30,22 +30,31 @@ NOW = Row(
     "Now",
     (
         number("GPUs", "GPUs that the nodes say they have.", f"sum({installed(ALL, 'cluster')})"),
-        number(
-            "GPUs that report",
-            "GPUs whose exporter was scraped within the last five minutes.",
-            or_zero(REPORTING),
+        of_alerts(
+            number(
+                "GPUs that report",
+                "GPUs whose exporter was scraped within the last five minutes.",
+                or_zero(REPORTING),
+            ),
+            "GpuMetricsMissing",
         ),
-        number(
-            "Nodes not ready",
-            "Nodes with GPUs whose kubelet does not say that it is ready.",
-            or_zero(f"count({not_ready(ALL)})"),
-            steps=(1, 2),
+        of_alerts(
+            number(
+                "Nodes not ready",
+                "Nodes with GPUs whose kubelet does not say that it is ready.",
+                or_zero(f"count({not_ready(ALL)})"),
+                steps=(1, 2),
+            ),
+            "GpuNodeNotReady",
         ),
-        number(
-            "With an XID",
-            "GPUs whose last XID is not 0. The exporter keeps it until it restarts.",
-            or_zero(f"count({gpu(fields.XID, ALL)} > 0)"),
-            steps=(1, 2),
+        of_alerts(
+            number(
+                "With an XID",
+                "GPUs whose last XID is not 0. The exporter keeps it until it restarts.",
+                or_zero(f"count({gpu(fields.XID, ALL)} > 0)"),
+                steps=(1, 2),
+            ),
+            *XID_ALERTS,
         ),
         number(
             "Allocated",
@@ -128,11 +137,15 @@ HEALTH = Row(
             unit="kwatth",
             width=8,
         ),
-        lines(
-            "Hottest GPU of each node",
-            "The temperature of the hottest GPU. What is too hot depends on the model.",
-            (gpu(fields.TEMPERATURE, ALL, PER_NODE), model.REPORTING_NODE, "{{node}}"),
-            unit="celsius",
+        of_alerts(
+            lines(
+                "Hottest GPU of each node",
+                "The temperature of the hottest GPU. What is too hot depends on the model.",
+                (gpu(fields.TEMPERATURE, ALL, PER_NODE), model.REPORTING_NODE, "{{node}}"),
+                unit="celsius",
+            ),
+            "GpuHot",
+            "GpuThermalSlowdown",
         ),
         bars(
             "GPUs by model",
@@ -143,26 +156,35 @@ HEALTH = Row(
                 "{{modelName}}",
             ),
         ),
-        table(
-            "GPUs with an XID",
-            "The value is the code of the last XID. NVIDIA's catalogue says what it means.",
-            f"{gpu(fields.XID, ALL, IDENTITY)} > 0",
-            model.XID,
-            width=8,
+        of_alerts(
+            table(
+                "GPUs with an XID",
+                "The value is the code of the last XID. NVIDIA's catalogue says what it means.",
+                f"{gpu(fields.XID, ALL, IDENTITY)} > 0",
+                model.XID,
+                width=8,
+            ),
+            *XID_ALERTS,
         ),
-        table(
-            "GPUs without spare rows",
-            "Their memory could not remap a faulty row: to be replaced.",
-            f"{gpu(fields.REMAP_FAILED, ALL, IDENTITY)} > 0",
-            model.REMAP_FAILED,
-            width=8,
+        of_alerts(
+            table(
+                "GPUs without spare rows",
+                "Their memory could not remap a faulty row: to be replaced.",
+                f"{gpu(fields.REMAP_FAILED, ALL, IDENTITY)} > 0",
+                model.REMAP_FAILED,
+                width=8,
+            ),
+            "GpuRowRemapFailed",
         ),
-        table(
-            "Nodes that are not ready",
-            "Nodes with GPUs that Kubernetes does not reach.",
-            not_ready(ALL),
-            model.NODE_DOWN,
-            width=8,
+        of_alerts(
+            table(
+                "Nodes that are not ready",
+                "Nodes with GPUs that Kubernetes does not reach.",
+                not_ready(ALL),
+                model.NODE_DOWN,
+                width=8,
+            ),
+            "GpuNodeNotReady",
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards import fields, model
 from dashboards.model import Dashboard, Panel, Row
-from dashboards.panels import lines, table
+from dashboards.panels import XID_ALERTS, lines, of_alerts, table
 from dashboards.queries import (
     IDENTITY,
     PER_GPU,
@@ -104,12 +104,17 @@ WORK = Row(
 STATE = Row(
     "State",
     (
-        _lines(
-            "Temperature",
-            "Of the chip and of its memory; models without a sensor there say 0.",
-            (gpu(fields.TEMPERATURE, ONE), "chip"),
-            (gpu(fields.MEMORY_TEMPERATURE, ONE), "memory"),
-            unit="celsius",
+        of_alerts(
+            _lines(
+                "Temperature",
+                "Of the chip and of its memory; models without a sensor there say 0.",
+                (gpu(fields.TEMPERATURE, ONE), "chip"),
+                (gpu(fields.MEMORY_TEMPERATURE, ONE), "memory"),
+                unit="celsius",
+            ),
+            "GpuHot",
+            "GpuMemoryHot",
+            "GpuThermalSlowdown",
         ),
         _lines(
             "Power",
@@ -118,30 +123,47 @@ STATE = Row(
             (f"{counted(fields.ENERGY, ONE)} / 1000", "average"),
             unit="watt",
         ),
-        _lines(
-            "Clocks",
-            "Of the processors and of the memory.",
-            (f"{gpu(fields.SM_CLOCK, ONE)} * 1e6", "processors"),
-            (f"{gpu(fields.MEMORY_CLOCK, ONE)} * 1e6", "memory"),
-            unit="hertz",
+        of_alerts(
+            _lines(
+                "Clocks",
+                "Of the processors and of the memory.",
+                (f"{gpu(fields.SM_CLOCK, ONE)} * 1e6", "processors"),
+                (f"{gpu(fields.MEMORY_CLOCK, ONE)} * 1e6", "memory"),
+                unit="hertz",
+            ),
+            "GpuThermalSlowdown",
+            "GpuPowerBrake",
+            "GpuPowerCapped",
         ),
-        _lines(
-            "XID",
-            "The code of the last one; 0 before the first. A repeat of the same is not seen here.",
-            (gpu(fields.XID, ONE), ""),
+        of_alerts(
+            _lines(
+                "XID",
+                "The code of the last one; 0 before the first. A repeat of the same is not seen "
+                "here.",
+                (gpu(fields.XID, ONE), ""),
+            ),
+            *XID_ALERTS,
         ),
-        lines(
-            "Remapped rows of memory",
-            "Uncorrectable ones cost a job; a failure to remap means that the GPU is to be "
-            "replaced. Ampere and newer.",
-            (gpu(fields.ROWS_UNCORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} uncorrectable"),
-            (gpu(fields.ROWS_CORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} correctable"),
-            (gpu(fields.REMAP_FAILED, ONE), model.REMAPPING, f"{LEGEND} failure"),
+        of_alerts(
+            lines(
+                "Remapped rows of memory",
+                "Uncorrectable ones cost a job; a failure to remap means that the GPU is to be "
+                "replaced. Ampere and newer.",
+                (gpu(fields.ROWS_UNCORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} uncorrectable"),
+                (gpu(fields.ROWS_CORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} correctable"),
+                (gpu(fields.REMAP_FAILED, ONE), model.REMAPPING, f"{LEGEND} failure"),
+            ),
+            "GpuRowRemapFailed",
+            "GpuRowRemapLimit",
+            "GpuRowsRemapped",
         ),
-        _lines(
-            "PCIe replays",
-            "Packets that were sent again, per minute.",
-            (f"{counted(fields.PCIE_REPLAYS, ONE)} * 60", ""),
+        of_alerts(
+            _lines(
+                "PCIe replays",
+                "Packets that were sent again, per minute.",
+                (f"{counted(fields.PCIE_REPLAYS, ONE)} * 60", ""),
+            ),
+            "GpuPcieReplays",
         ),
     ),
 )

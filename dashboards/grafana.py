@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import yaml
 from grafana_foundation_sdk.builders import bargauge, common, stat, table, timeseries
 from grafana_foundation_sdk.builders.dashboard import Dashboard as DashboardBuilder
 from grafana_foundation_sdk.builders.dashboard import DashboardLink, ThresholdsConfig
@@ -35,6 +38,7 @@ from dashboards import variables
 from dashboards.model import Dashboard, Panel, Query
 
 TAG = "gpufleet"
+RULES = Path(__file__).resolve().parents[1] / "templates/monitoring/alerts/rules.yaml"
 HEIGHTS = {"stat": 4, "series": 8, "stacked": 8, "table": 8, "bars": 8}
 
 
@@ -86,7 +90,7 @@ def _panel(panel: Panel) -> Any:
     builder = (
         BUILDERS[panel.kind]()
         .title(panel.title)
-        .description(panel.about)
+        .description(_description(panel))
         .datasource(variables.SOURCE)
         .unit(panel.unit)
         .span(panel.width)
@@ -96,6 +100,23 @@ def _panel(panel: Panel) -> Any:
     for place, query in enumerate(panel.queries):
         builder = builder.with_target(_target(panel, query, chr(ord("A") + place)))
     return builder
+
+
+def _description(panel: Panel) -> str:
+    """What the panel shows, and its alerts, each with the doctor's commands for it."""
+    commands = _doctor_commands()
+    return "\n\n".join((panel.about, *(f"{name}: `{commands[name]}`" for name in panel.alerts)))
+
+
+@cache
+def _doctor_commands() -> dict[str, str]:
+    """Alert -> the doctor's commands, from the generated rules."""
+    (group,) = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+    return {
+        rule["alert"]: rule["annotations"]["doctor"].replace("{{ $labels.node }}", "NODE")
+        for rule in group["rules"]
+        if "doctor" in rule.get("annotations", {})
+    }
 
 
 def _target(panel: Panel, query: Query, letter: str) -> Dataquery:

@@ -62,7 +62,8 @@ class Query:
 class Panel:
     """One panel. `width` of 24 columns; `about` is shown behind its (i).
 
-    `steps`: values from which on a number turns yellow, and red.
+    `steps`: values from which on a number turns yellow, and red. `alerts`: those that say what is
+    wrong with it; the description has the doctor's commands for them.
     """
 
     title: str
@@ -72,6 +73,7 @@ class Panel:
     unit: str = "short"
     width: int = 8
     steps: tuple[float, float] | None = None
+    alerts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

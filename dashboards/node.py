@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards import fields, model
 from dashboards.machine import MACHINE
 from dashboards.model import Dashboard, Row
-from dashboards.panels import lines, number, table
+from dashboards.panels import lines, number, of_alerts, table
 from dashboards.queries import (
     PER_GPU,
     PER_POD,
@@ -29,16 +29,22 @@ NOW = Row(
     "Now",
     (
         number("GPUs", "GPUs that the nodes say they have.", f"sum({installed(NODE, 'cluster')})"),
-        number(
-            "GPUs that report",
-            "GPUs whose exporter was scraped within the last five minutes.",
-            or_zero(f"count({gpu(fields.REPORTED, NODE)})"),
+        of_alerts(
+            number(
+                "GPUs that report",
+                "GPUs whose exporter was scraped within the last five minutes.",
+                or_zero(f"count({gpu(fields.REPORTED, NODE)})"),
+            ),
+            "GpuMetricsMissing",
         ),
-        number(
-            "Unhealthy GPUs",
-            "GPUs that the device plugin does not offer any more.",
-            f"sum({installed(NODE, 'cluster')} - {allocatable(NODE, 'cluster')})",
-            steps=(1, 2),
+        of_alerts(
+            number(
+                "Unhealthy GPUs",
+                "GPUs that the device plugin does not offer any more.",
+                f"sum({installed(NODE, 'cluster')} - {allocatable(NODE, 'cluster')})",
+                steps=(1, 2),
+            ),
+            "GpuNotAllocatable",
         ),
         number(
             "GPUs held by pods",
@@ -96,11 +102,15 @@ WORK = Row(
 STATE = Row(
     "State",
     (
-        lines(
-            "Temperature",
-            "Of the GPU's chip. What is too hot depends on the model.",
-            (gpu(fields.TEMPERATURE, NODE), model.GPU, LEGEND),
-            unit="celsius",
+        of_alerts(
+            lines(
+                "Temperature",
+                "Of the GPU's chip. What is too hot depends on the model.",
+                (gpu(fields.TEMPERATURE, NODE), model.GPU, LEGEND),
+                unit="celsius",
+            ),
+            "GpuHot",
+            "GpuThermalSlowdown",
         ),
         lines(
             "Power by GPU",
@@ -108,16 +118,25 @@ STATE = Row(
             (gpu(fields.POWER, NODE), model.GPU, LEGEND),
             unit="watt",
         ),
-        lines(
-            "SM clock",
-            "It falls under a power limit, when it is too hot, and when a GPU has nothing to do.",
-            (f"{gpu(fields.SM_CLOCK, NODE)} * 1e6", model.GPU, LEGEND),
-            unit="hertz",
+        of_alerts(
+            lines(
+                "SM clock",
+                "It falls under a power limit, when it is too hot, and when a GPU has nothing to "
+                "do.",
+                (f"{gpu(fields.SM_CLOCK, NODE)} * 1e6", model.GPU, LEGEND),
+                unit="hertz",
+            ),
+            "GpuThermalSlowdown",
+            "GpuPowerBrake",
+            "GpuPowerCapped",
         ),
-        lines(
-            "PCIe replays",
-            "Packets that were sent again, per minute: a bad riser, cable or slot.",
-            (f"{counted(fields.PCIE_REPLAYS, NODE)} * 60", model.GPU, LEGEND),
+        of_alerts(
+            lines(
+                "PCIe replays",
+                "Packets that were sent again, per minute: a bad riser, cable or slot.",
+                (f"{counted(fields.PCIE_REPLAYS, NODE)} * 60", model.GPU, LEGEND),
+            ),
+            "GpuPcieReplays",
         ),
     ),
 )

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dashboards.model import ONE, Panel, Query, Rows
 
 Steps = tuple[float, float]
+XID_ALERTS = (
+    "GpuXidNeedsReset",
+    "GpuXidNeedsReplacement",
+    "GpuXidHardware",
+    "GpuXidDriver",
+    "GpuFellOffBus",
+)
 
 
 def number(
@@ -42,6 +51,11 @@ def bars(
 ) -> Panel:
     """A bar for each of a few things, as they are now."""
     return Panel(title, "bars", about, _queries(queries), unit, width)
+
+
+def of_alerts(panel: Panel, *alerts: str) -> Panel:
+    """The panel that shows what these alerts are about."""
+    return replace(panel, alerts=alerts)
 
 
 def _queries(found: tuple[tuple[str, Rows, str], ...]) -> tuple[Query, ...]:

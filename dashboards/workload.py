@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards import fields, model
 from dashboards.model import Dashboard, Row
-from dashboards.panels import bars, lines, number, table
+from dashboards.panels import bars, lines, number, of_alerts, table
 from dashboards.queries import (
     KWH,
     PER_POD,
@@ -152,11 +152,14 @@ PODS = Row(
             model.IDLE,
             "percentunit",
         ),
-        table(
-            "Pods that wait for GPUs",
-            "The value is how many they ask for.",
-            waiting(SPACE, PER_POD),
-            model.WAITING_POD,
+        of_alerts(
+            table(
+                "Pods that wait for GPUs",
+                "The value is how many they ask for.",
+                waiting(SPACE, PER_POD),
+                model.WAITING_POD,
+            ),
+            "GpuPodsWaiting",
         ),
     ),
 )

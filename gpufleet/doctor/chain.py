@@ -15,6 +15,7 @@ from gpufleet.facts.model import NodeFacts
 
 Reader = Callable[[NodeFacts], Link | None]
 LINK_READERS: dict[str, Reader] = {
+    "host.busy": driver_links.read_busy,
     "host.packages": driver_links.read_packages,
     "chain.gpus": driver_links.read_pci_bus,
     "chain.driver": driver_links.read_driver,
@@ -36,11 +37,13 @@ LINK_READERS: dict[str, Reader] = {
     "chain.effect": container_links.read_effect,
     "chain.cri": container_links.read_cri,
     "chain.nvidia_runtime": container_links.read_nvidia_runtime,
+    "chain.cgroups": container_links.read_cgroups,
     "chain.cdi": container_links.read_cdi,
     "chain.kubelet": container_links.read_kubelet,
     "chain.exporter": container_links.read_exporter,
+    "chain.metrics": container_links.read_metrics,
 }
-OF_THE_DRIVER = tuple(LINK_READERS)[1 : tuple(LINK_READERS).index("chain.toolkit")]  # need a GPU
+OF_THE_DRIVER = tuple(LINK_READERS)[2 : tuple(LINK_READERS).index("chain.toolkit")]  # need a GPU
 
 
 def read_chain(facts: NodeFacts) -> Mapping[str, Link | None]:

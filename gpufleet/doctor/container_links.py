@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from gpufleet.doctor.models import Link, Verdict
+import re
+from collections.abc import Iterable, Iterator
+
+from gpufleet.core.names import count_noun
+from gpufleet.core.versions import version_tuple
+from gpufleet.doctor.models import Link, Verdict, load_asked_cgroups
 from gpufleet.doctor.units import read_units
 from gpufleet.facts.gpu import CdiSpec
+from gpufleet.facts.health import ExporterAnswer, HostHealth
 from gpufleet.facts.model import NodeFacts
 
 OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"  # the toolkit of the GPU Operator's container
@@ -15,6 +21,15 @@ CONFIG_FOLDERS = {  # runtime -> folders of its files, besides the file that its
     "containerd": ("/etc/containerd/", "/var/lib/rancher/"),
     "crio": ("/etc/crio/",),
 }
+_NVIDIA_TABLE = re.compile(r"""^\s*\[.*\.runtimes\.["']?nvidia["']?\s*\]""", re.MULTILINE)
+ENDPOINTS = {  # part of the socket of the kubelet's runtime -> runtime
+    "/crio/": "crio",
+    "/k3s/": "",  # k3s and RKE2 set both cgroup drivers themselves
+    "/containerd/": "containerd",
+}  # with docker, cri-dockerd sets the driver itself
+HTTP_OK, SERVER_ERROR = 200, 500
+DEFAULT_ENDPOINT = "unix:///run/containerd/containerd.sock"  # of a kubelet that names none
+YOUNG_EXPORTER = 120  # seconds: its first values come after its interval, 30 s by default
 KUBELET_UNITS = (
     "kubelet.service",
     "k3s.service",
@@ -74,14 +89,16 @@ def read_nvidia_runtime(facts: NodeFacts) -> Link | None:
 
 
 def read_effect(facts: NodeFacts) -> Link | None:
-    """The runtimes of a running docker, which reads its file when it starts or is reloaded."""
-    answer = facts.answers.get("docker")
-    if answer is None or not answer.answered:
-        return None
-    if NVIDIA in answer.runtimes or not _names_program(facts, "docker"):
-        return Link(" ".join(answer.runtimes))
-    fault = "daemon.json has the runtime nvidia, and the running docker does not know it."
-    return Link(" ".join(answer.runtimes), fault, facts.runtimes["docker"].unit)
+    """The runtimes that each running program knows. It reads its files when it starts or is
+    reloaded."""
+    answers = {name: each for name, each in facts.answers.items() if each.runtimes}
+    read = "; ".join(f"{name}: {' '.join(each.runtimes)}" for name, each in answers.items())
+    for name, answer in answers.items():
+        if NVIDIA not in answer.runtimes and _defines_nvidia(facts, name):
+            file = "daemon.json" if name == "docker" else f"The configuration of {name}"
+            fault = f"{file} has the runtime nvidia, and the running {name} does not know it."
+            return Link(read, fault, facts.runtimes[name].unit)
+    return Link(read) if answers else None
 
 
 def read_cri(facts: NodeFacts) -> Link | None:
@@ -97,6 +114,30 @@ def read_cri(facts: NodeFacts) -> Link | None:
     state = ", ".join(wrong) or "it is disabled"
     fault = f"containerd's CRI plugin does not work ({state}): the kubelet cannot start pods."
     return Link(state, fault, unit)
+
+
+def read_cgroups(facts: NodeFacts) -> Link | None:
+    """The cgroup driver of the kubelet's running runtime, and that of the kubelet."""
+    kubelet = facts.kubelet_answer
+    endpoint = (kubelet.endpoint if kubelet else "") or DEFAULT_ENDPOINT
+    name = next((ENDPOINTS[part] for part in ENDPOINTS if part in endpoint), "")
+    answer, runtime = facts.answers.get(name), facts.runtimes.get(name)
+    if not (kubelet and runtime and answer and answer.cgroup_driver):
+        return None
+    driver, own = answer.cgroup_driver, answer.cgroups.get(NVIDIA, answer.cgroup_driver)
+    if own != driver:
+        return Link(f"{driver}, runtime nvidia {own}", f"{name} uses {own} for the "
+                       f"runtime nvidia and {driver} for {answer.default}: pods that use it may "
+                       "be killed repeatedly.", runtime.unit)  # fmt: skip
+    first = load_asked_cgroups()
+    old = bool(kubelet.version) and version_tuple(kubelet.version) < version_tuple(first.kubelet)
+    if not old and version_tuple(runtime.version) >= version_tuple(first.runtimes[name]):
+        return Link(f"{driver}, and the kubelet follows {name}")
+    if kubelet.cgroups == driver:
+        return Link(driver)
+    return Link(f"{name} {driver}, kubelet {kubelet.cgroups}", f"{name} uses the cgroup driver "
+                   f"{driver}, and the kubelet {kubelet.cgroups}: pods do not start, or the "
+                   "node becomes unstable when memory is short.", runtime.unit)  # fmt: skip
 
 
 def read_cdi(facts: NodeFacts) -> Link | None:
@@ -136,11 +177,63 @@ def read_exporter(facts: NodeFacts) -> Link | None:
     return read_units(facts, EXPORTER_UNITS, "there are no metrics of the GPUs")
 
 
+def read_metrics(facts: NodeFacts) -> Link | None:
+    """The answers of the exporters. One that asks for a login, or that has just started, is not
+    judged."""
+    old = [each for each in facts.exporter_answers if each.age >= YOUNG_EXPORTER]
+    if not old:
+        return None
+    read = "; ".join(f"port {each.port}: {_answer_words(each)}" for each in old)
+    faults = [*_silent_exporters(old), *_unmeasured_gpus(old, facts.health)]
+    unit = next((unit for unit in EXPORTER_UNITS[1:] if unit in facts.services), "")
+    return Link(read, next(iter(faults), ""), unit)
+
+
+def _answer_words(answer: ExporterAnswer) -> str:
+    if answer.status == HTTP_OK:
+        return f"{answer.samples} values of {count_noun(len(answer.gpus), 'GPU')}"
+    return f"status {answer.status}" if answer.status else "no answer"
+
+
+def _silent_exporters(answers: Iterable[ExporterAnswer]) -> Iterator[str]:
+    for each in answers:
+        if each.status == 0 or each.status >= SERVER_ERROR:
+            how = f"answers with status {each.status}"
+            how = how if each.status else "does not answer within 10 seconds"
+            yield f"The exporter on port {each.port} {how}: there are no metrics of the GPUs."
+
+
+def _unmeasured_gpus(answers: Iterable[ExporterAnswer], health: HostHealth | None) -> Iterator[str]:
+    """Why nvidia-smi reads more GPUs than the exporters have values of."""
+    good = [each for each in answers if each.status == HTTP_OK]
+    known = frozenset[str]().union(*(each.gpus for each in good))
+    gpus = [gpu for gpu in health.gpus if gpu.uuid and not gpu.trouble] if health else []
+    missing = ", ".join(gpu.slot for gpu in gpus if gpu.uuid not in known)
+    if good and not any(each.samples for each in good):
+        yield f"The exporter on port {good[0].port} answers, and has no metrics of any GPU."
+    elif good and len(known) < len(gpus):
+        yield f"The exporter on port {good[0].port} answers, and has no metrics of GPU {missing}."
+
+
+def _defines_nvidia(facts: NodeFacts, runtime: str) -> bool:
+    """True if the files of a runtime have the runtime nvidia."""
+    if runtime == "docker":
+        return _names_program(facts, runtime)
+    return any(_NVIDIA_TABLE.search(text) for text in _files_of(facts, runtime))
+
+
 def _names_program(facts: NodeFacts, runtime: str) -> bool:
     """True if the files of a runtime name NVIDIA's, from its package or from the GPU Operator."""
-    own = facts.runtimes[runtime].config_path
     return any(
         RUNTIME_PROGRAM in text and OPERATOR_TOOLKIT not in text
-        for path, text in facts.texts.items()
-        if path == own or path.startswith(CONFIG_FOLDERS[facts.runtimes[runtime].name])
+        for text in _files_of(facts, runtime)
     )
+
+
+def _files_of(facts: NodeFacts, runtime: str) -> list[str]:
+    """The texts of a runtime's files, [] if the host does not have it."""
+    if runtime not in facts.runtimes:
+        return []
+    own = facts.runtimes[runtime].config_path
+    folders = CONFIG_FOLDERS[facts.runtimes[runtime].name]
+    return [text for path, text in facts.texts.items() if path == own or path.startswith(folders)]

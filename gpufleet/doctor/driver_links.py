@@ -13,9 +13,20 @@ from gpufleet.facts.model import NodeFacts
 FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced.service"
 
 
+def read_busy(facts: NodeFacts) -> Link:
+    """The program that changes the host now."""
+    holder = facts.lock_holder or (facts.busy and (facts.run_lock or "another run of gpufleet"))
+    if not holder:
+        return Link("nothing changes it")
+    return Link(holder, f"The host is being changed, and may look unfinished: {holder}.")
+
+
 def read_packages(facts: NodeFacts) -> Link:
+    """A package manager at work leaves packages half installed until it ends."""
     if not facts.broken:
         return Link("in order")
+    if facts.lock_holder:
+        return Link(f"{facts.broken}, while {facts.lock_holder} works")
     return Link(facts.broken, f"A transaction of packages was interrupted: {facts.broken}.")
 
 

@@ -25,6 +25,7 @@ from gpufleet.host.findings import NOT_ROOT
 
 ANSWERS, BLOCKERS = ".answers", ".plan"  # checks of the unread, and of blockers of no other check
 OF_CLUSTERS = "cluster."
+BUSY, PACKAGES = "host.busy", "host.packages"  # checks of changes by other programs
 
 
 def judge_host(
@@ -41,7 +42,17 @@ def judge_host(
     own = [check for check in checks if not check.id.startswith(OF_CLUSTERS)]
     of_gpus = judge_gpus(facts.health, peers, {check.id for check in own})
     found = [*of_gpus, *judge_checks(own, read_chain(facts), findings)]
+    if facts.lock_holder:
+        found = [_unfinished(each) for each in found]
     return SubjectVerdict(name, tuple(fold_consequences(found, own)), kubelet=facts.kubelet)
+
+
+def _unfinished(outcome: CheckOutcome) -> CheckOutcome:
+    """The outcome while a package manager works: it leaves packages half installed until it
+    ends."""
+    if outcome.check != PACKAGES or not outcome.verdict.fails:
+        return outcome
+    return replace(outcome, verdict=Verdict.INFO)
 
 
 def judge_state(
@@ -122,12 +133,13 @@ def fold_consequences(
     outcomes: Sequence[CheckOutcome], checks: Sequence[DoctorCheck]
 ) -> list[CheckOutcome]:
     """The outcomes. A failure follows from the first failed check that its check comes after, also
-    through checks that read nothing, but not through one that passes."""
+    through checks that read nothing, but not through one that passes. A program
+    that changes the host now is a cause, too."""
     after = {check.id: check.after for check in checks}
-    passed = {each.check for each in outcomes if not each.verdict.fails}
+    passed = {each.check for each in outcomes if each.verdict is Verdict.PASS}
     failed: dict[str, set[str]] = defaultdict(set)  # check -> GPUs, "" for the host
     for each in outcomes:
-        if each.verdict.fails:
+        if each.verdict.fails or (each.check == BUSY and each.cause):
             failed[each.check].add(each.gpu)
 
     def cause_of(check: str, gpu: str) -> str:

@@ -93,6 +93,14 @@ class DoctorChecks(Entry):
     checks: tuple[DoctorCheck, ...]
 
 
+class AskedCgroups(Sourced):
+    """cgroups.yaml: the first versions, of the kubelet and by runtime."""
+
+    kubelet: str
+    runtimes: dict[str, str]
+
+
+load_asked_cgroups = entry_loader(AskedCgroups, "doctor/cgroups")
 load_steps = entry_loader(NextSteps, "doctor/steps")
 load_checks = entry_loader(DoctorChecks, "doctor/checks")
 
@@ -145,7 +153,7 @@ class SubjectVerdict:
                 verdict=worst_verdict(found.verdict for found in (each, *self._consequences(each))),
             )
             for each in self.results
-            if each.verdict.fails and not each.follows
+            if not each.follows and (each.verdict.fails or self._consequences(each))
         )
         return tuple(sorted(found, key=lambda each: -each.verdict.rank))
 

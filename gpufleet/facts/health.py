@@ -37,6 +37,7 @@ class GpuHealth:
     remap_pending: bool | None = None
     remap_failed: bool | None = None
     remap_banks_exhausted: int | None = None  # banks without a spare row
+    inforom_corrupted: bool | None = None  # None: nvidia-smi did not say so
     retired_pages: int | None = None
     retirement_pending: bool | None = None
     reset_required: bool | None = None  # until driver 570
@@ -76,9 +77,36 @@ class RuntimeAnswer:
     """What a running container runtime says of itself."""
 
     answered: bool = False  # within its time
-    default: str = ""  # docker's default runtime
-    runtimes: tuple[str, ...] = ()  # docker's runtimes
+    default: str = ""  # default runtime
+    runtimes: tuple[str, ...] = ()  # those that it knows, () if it does not say
     cri: Mapping[str, str] = field(default_factory=dict)  # containerd's plugins for CRI -> state
+    # runtime -> cgroup driver: systemd, cgroupfs; under "" that of all, as CRI-O has it
+    cgroups: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cgroup_driver(self) -> str:
+        """The cgroup driver of the default runtime, or ""."""
+        return self.cgroups.get(self.default, "") or self.cgroups.get("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletAnswer:
+    """The options of the running kubelet."""
+
+    version: str  # v1.34.1, or ""
+    cgroups: str  # cgroup driver: systemd, cgroupfs
+    endpoint: str = ""  # socket of its runtime, or "" for its default
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterAnswer:
+    """The answer of an exporter of DCGM's metrics on its own port."""
+
+    age: int  # seconds since its process was started
+    port: int
+    status: int = 0  # of HTTP, 0 without an answer in time
+    samples: int = 0  # of DCGM's fields
+    gpus: frozenset[str] = frozenset()  # UUIDs
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from gpufleet.core.entries import Modules, PackageManager
 from gpufleet.core.versions import upstream_version
 from gpufleet.facts.distribution import OsRelease as OsRelease
 from gpufleet.facts.gpu import CdiSpec, Listed
-from gpufleet.facts.health import HostHealth, RuntimeAnswer
+from gpufleet.facts.health import ExporterAnswer, HostHealth, KubeletAnswer, RuntimeAnswer
 from gpufleet.facts.record import EMPTY_RECORD, HostRecord
 
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
@@ -256,8 +256,10 @@ class NodeFacts:
     privileged: bool = True  # gathered as root; otherwise many facts are incomplete
     run_lock: str = ""  # run that last changed something since the boot
     busy: bool = False  # that run, or a step of it, is still active
-    health: HostHealth | None = None  # this and `answers`: gathered only on request
+    health: HostHealth | None = None  # this and what follows: gathered only on request
     answers: dict[str, RuntimeAnswer] = field(default_factory=dict)  # by runtime that was asked
+    kubelet_answer: KubeletAnswer | None = None
+    exporter_answers: tuple[ExporterAnswer, ...] = ()
 
     @property
     def distribution(self) -> Distribution | None:

@@ -9,12 +9,13 @@ from gpufleet.facts.files import RECORD_PATH, parse_notes, parse_provenance
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections, drivers, hardware
-from gpufleet.facts.sections.answers import parse_answers
+from gpufleet.facts.sections.answers import parse_answers, parse_kubelet
 from gpufleet.facts.sections.collectors import parse_collectors
 from gpufleet.facts.sections.files import parse_cdi, parse_files
 from gpufleet.facts.sections.health import parse_health
 from gpufleet.facts.sections.identity import parse_clock, parse_identity, parse_os, parse_space
 from gpufleet.facts.sections.kubernetes import parse_cluster_host
+from gpufleet.facts.sections.metrics import parse_metrics
 from gpufleet.facts.sections.packages import (
     parse_keyring,
     parse_lock,
@@ -85,7 +86,7 @@ def parse_node_facts(
         if "health" in sections
         else None
     )
-    answers = sections.parse("answers", parse_answers) if "answers" in sections else {}
+    asked = "answers" in sections
     runtimes = sections.parse(
         "runtimes", lambda lines: parse_runtimes(lines, packages.packages, services, files)
     )
@@ -139,5 +140,7 @@ def parse_node_facts(
         run_lock=identity.get("run", ""),
         busy="held" in identity,
         health=health,
-        answers=answers,
+        answers=sections.parse("answers", parse_answers) if asked else {},
+        kubelet_answer=sections.parse("kubelet", parse_kubelet) if asked else None,
+        exporter_answers=sections.parse("metrics", parse_metrics) if asked else (),
     )

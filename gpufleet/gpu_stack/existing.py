@@ -6,8 +6,11 @@ opens, the resources that nodes advertise. Names and images are only hints.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from gpufleet.core.findings import Finding
+from gpufleet.core.names import name_hosts
+from gpufleet.gpu_stack.findings import HANDLER_UNKNOWN
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
@@ -15,6 +18,7 @@ from gpufleet.kube.facts import ClusterNode, Workload
 from gpufleet.kube.node_answers import has_gpus
 
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
+NVIDIA_CLASS = "nvidia"  # RuntimeClass of NVIDIA's guides and of the GPU Operator
 NODE_EXPORTER = 9100  # port of the node
 
 
@@ -34,6 +38,19 @@ def offering_nodes(build: StackBuilder) -> list[str]:
 def silent_nodes(build: StackBuilder) -> list[str]:
     """The other GPU nodes, which advertise no GPUs."""
     return [node.name for node in _judged(build) if not _offers(build, node)]
+
+
+def unknown_handlers(build: StackBuilder) -> Iterator[Finding]:
+    """A finding for each RuntimeClass for GPUs whose handler the runtime of a GPU node lacks."""
+    classes = build.facts.runtime_classes
+    for name in sorted({NVIDIA_CLASS, build.settings.device_plugin.runtime_class or ""}):
+        lacking = [
+            node.name
+            for node in _judged(build)
+            if name in classes and node.handlers and classes[name] not in node.handlers
+        ]
+        if lacking:
+            yield HANDLER_UNKNOWN(name=name, handler=classes[name], nodes=name_hosts(lacking))
 
 
 def _judged(build: StackBuilder) -> list[ClusterNode]:

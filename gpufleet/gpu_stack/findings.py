@@ -231,6 +231,15 @@ OPERATOR_NOT_SCRAPED = warning(
     "gpu-metrics, or add a job for the Service nvidia-dcgm-exporter, port 9400, to yours.",
 )
 
+HANDLER_UNKNOWN = warning(
+    "GF972",
+    "RuntimeClass without its handler",
+    "RuntimeClass {name} has the handler {handler}, and the container runtime of {nodes} does not "
+    "know it: pods that name the class do not start there.",
+    "`gpufleet doctor` says if the configuration lacks the handler, or the runtime has not read "
+    "it.",
+)
+
 NO_EFFECT = warning(
     "GF887",
     "Settings have no effect",

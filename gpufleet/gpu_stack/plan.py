@@ -9,7 +9,11 @@ from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.combinations import judge_cluster
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
-from gpufleet.gpu_stack.existing import node_exporters, prometheus_operators
+from gpufleet.gpu_stack.existing import (
+    node_exporters,
+    prometheus_operators,
+    unknown_handlers,
+)
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter_release
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackBuilder, StackPlan, our_releases
@@ -106,7 +110,7 @@ def plan_stack(
         monitoring, grafana, others=not monitors.install and loads_dashboards(facts)
     )
     alerts, unheard = plan_alerts(monitoring, facts, monitors, exporter.collected)
-    build.findings += [*too_large, *unheard]
+    build.findings += [*too_large, *unheard, *unknown_handlers(build)]
     own_monitor = bool(exporter.monitor and exporter.monitor.objects)
     asked = _asked(settings, monitors, own_monitor=own_monitor)
     asked += [] if prometheus_operators(build) else ["operator"]

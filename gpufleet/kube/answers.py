@@ -31,7 +31,14 @@ from gpufleet.kube.parse import (
 from gpufleet.kube.system_pods import parse_system_pods
 
 WATCHED_KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
-OPTIONAL = ("prometheuses", "cluster_policies", "alertmanagers", "api_services", "own_releases")
+OPTIONAL = (
+    "prometheuses",
+    "cluster_policies",
+    "alertmanagers",
+    "api_services",
+    "own_releases",
+    "runtime_classes",
+)
 Answers = Mapping[str, Any]
 
 
@@ -66,6 +73,9 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         cluster_policies=tuple(map(parse_cluster_policy, found["cluster_policies"])),
         api_services=parse_api_services(found["api_services"]),
         system_pods=parse_system_pods(found["pods"], found["system_configs"]),
+        runtime_classes={
+            item["metadata"]["name"]: item["handler"] for item in found["runtime_classes"]
+        },
         operated=operated_states(found["prometheuses"], kinds["Prometheus"])
         | operated_states(found["alertmanagers"], kinds["Alertmanager"]),
     )

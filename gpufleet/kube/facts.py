@@ -248,6 +248,7 @@ class ClusterFacts:
     operated: Mapping[ObjectRef, str] = field(default_factory=dict)  # why it does not work, or ""
     api_services: Mapping[str, ApiService] = field(default_factory=dict)  # by name
     system_pods: tuple[SystemPod, ...] = ()
+    runtime_classes: Mapping[str, str] = field(default_factory=dict)  # name -> handler
 
     def release(self, namespace: str, name: str) -> HelmRelease | None:
         wanted = ReleaseRef(namespace, name)

@@ -33,7 +33,8 @@ class ClusterNode:
     """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
 
     `down`: why no pod can start on it now, or None. `foreign`: why it never runs pods of a Linux
-    DaemonSet, or "". `runtime`: as its kubelet reports it, containerd://2.1.5.
+    DaemonSet, or "". `runtime`: as its kubelet reports it, containerd://2.1.5. `handlers`: those of
+    its runtime, () if the kubelet or the runtime is too old to say.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ClusterNode:
     down: str | None = None
     foreign: str | None = None
     runtime: str = ""
+    handlers: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -107,6 +109,7 @@ def parse_node(answer: Answer) -> ClusterNode:
         allocatable=_extended(status.get("allocatable") or {}),
         down=_down(answer),
         foreign=foreign,
+        handlers=tuple(each.get("name") or "" for each in status.get("runtimeHandlers") or ()),
         runtime=(status.get("nodeInfo") or {}).get("containerRuntimeVersion") or "",
     )
 

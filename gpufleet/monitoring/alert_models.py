@@ -47,6 +47,7 @@ class Alert(Entry):
     source: str = ""
     optional: tuple[str, ...] = ()  # fields without which the alert works as well
     upgrade: Literal["", "ignore"] = ""
+    doctor: tuple[str, ...] = ()  # checks of the doctor that confirm it
 
     @property
     def labels(self) -> dict[str, str]:
@@ -69,6 +70,7 @@ class AlertCatalog(Entry):
     alternatives: tuple[tuple[str, ...], ...]
     xids: tuple[XidClass, ...]
     records: tuple[RecordingRule, ...]
+    without_alert: dict[str, str]  # check of the doctor on hardware -> why it has no alert
     alerts: tuple[Alert, ...]
 
     @model_validator(mode="after")

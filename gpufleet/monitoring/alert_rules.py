@@ -13,6 +13,8 @@ from gpufleet.monitoring.alert_models import Alert, AlertCatalog
 RULE_GROUP = "gpufleet"
 RULE_NAME = "gpufleet-gpu"
 API_VERSION = "monitoring.coreos.com/v1"
+OF_ALL = ("cluster.", "host.peers")  # checks of the doctor on more than one host
+_NODE = "{{ $labels.node }}"
 _MACRO = re.compile(r"\[\[(\w+)(?: (.+?))?\]\]")
 
 # The GPU, by the alert's own labels, and the pods that used it: queried when the alert is
@@ -63,9 +65,30 @@ def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str
         "annotations": {
             "summary": expand_macros(catalog, alert.summary),
             "description": expand_macros(catalog, alert.description),
+            **_doctor_annotation(catalog, alert),
             **({"runbook_url": f"{runbooks.rstrip('/')}/{alert.name}.md"} if runbooks else {}),
         },
     }
+
+
+def _doctor_annotation(catalog: AlertCatalog, alert: Alert) -> dict[str, str]:
+    """The doctor's commands, with the node that the alert names."""
+    by_node = _NODE in expand_macros(catalog, alert.summary)
+    commands = doctor_commands(alert.doctor, _NODE if by_node else "NODE")
+    return {"doctor": "; ".join(commands)} if commands else {}
+
+
+def doctor_commands(checks: Collection[str], node: str = "NODE") -> tuple[str, ...]:
+    """The commands that make these checks of the doctor: on a node, and on clusters and peers,
+    which a limit would leave out."""
+    of_all = [check for check in checks if check.startswith(OF_ALL)]
+    of_node = [check for check in checks if check not in of_all]
+    parts = ((f" --limit {node}", of_node), ("", of_all))
+    return tuple(
+        f"gpufleet doctor INVENTORY{limit} --check {','.join(found)}"
+        for limit, found in parts
+        if found
+    )
 
 
 def field_expr(catalog: AlertCatalog, field: str) -> str:

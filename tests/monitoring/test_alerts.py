@@ -57,9 +57,11 @@ def promtool_says(folder: Path, rules: list[Rule], tests: list[dict[str, Any]]) 
 def group(name: str, case: Case, names: list[str]) -> dict[str, Any]:
     """One case, asked of the alert and of its mutants under their names."""
     alert = CATALOG.alert(name)
+    doctor = ALERTS[name]["annotations"].get("doctor")
     texts = {
         "summary": alert.summary,
         "description": alert.description,
+        **({"doctor": doctor} if doctor else {}),
     }
     return as_promtool(names, case, alert.labels, texts)
 

@@ -10,7 +10,7 @@ SECTIONS = (
     "packages", "trust", "lock", "services", "runtimes", "gpu", "smi", "collectors", "space",
     "oddities", "cdi", "files", "kubernetes", "end",
 )  # fmt: skip
-ON_REQUEST = ("health", "answers")
+ON_REQUEST = ("health", "answers", "kubelet", "metrics")
 T = TypeVar("T")
 
 

@@ -30,12 +30,14 @@ _EVENT = re.compile(
 )
 # Of an SXid whose details are in further lines, or that was corrected.
 _NO_ERROR = re.compile(r"Data \{|Severity \d|Correctable,", re.IGNORECASE)
+_INFOROM = re.compile(r"WARNING: infoROM is corrupted at gpu +([0-9a-f:.]{7,16})", re.IGNORECASE)
 _SMI_ERROR = re.compile(
     r"\w.*(?:failed|error|unable|lost|reset|mismatch|corrupted|no devices)", re.I
 )
 LAST_TIME = 253_402_300_799  # the last second of the year 9999
 LATE_LOG = 100  # seconds: the log that begins later does not reach back to the boot
 TIMEOUT_CODES = ("", "124", "137")  # exit codes of timeout; "": it was ended with all that read it
+READ_CODES = ("0", "14")  # exit codes with all readings; 14: an InfoROM is corrupted
 SMI_SILENT = "it did not answer within 20 s"
 
 
@@ -53,7 +55,7 @@ def parse_health(lines: Sequence[str], clock: int) -> HostHealth:
     boot = None if uptime is None else clock - uptime
     events = (_event(text, boot) for text in logged)
     return HostHealth(
-        gpus=tuple(_with_links(read_gpus(lines), lines)),
+        gpus=tuple(_with_links(_with_inforoms(read_gpus(lines), lines), lines)),
         error=_error(lines, records.get("exit", "")) if "asked" in records else None,
         events=tuple(event for event in events if event),
         log_since=None if boot is None or since is None else boot + since,
@@ -69,7 +71,7 @@ def _seconds(text: str | None) -> int | None:
 
 def _error(lines: Iterable[str], code: str) -> str:
     """The error of nvidia-smi."""
-    if code == "0":
+    if code in READ_CODES:
         return ""
     if code in TIMEOUT_CODES:
         return SMI_SILENT
@@ -97,6 +99,15 @@ def _event(text: str, boot: int | None) -> KernelEvent | None:
         gpu_instance=int(instance) if instance else None,
         fatal=match["text"].lower().startswith("fatal") if kind == "sxid" else None,
     )
+
+
+def _with_inforoms(gpus: Iterable[GpuHealth], lines: Iterable[str]) -> list[GpuHealth]:
+    """The GPUs, also those of which only the warning about their InfoROM is known."""
+    found = {gpu.slot: gpu for gpu in gpus}
+    warned = [match[1] for line in lines if (match := _INFOROM.match(line.strip()))]
+    for slot in map(pci_slot, warned):
+        found[slot] = replace(found.get(slot, GpuHealth(slot)), inforom_corrupted=True)
+    return [found[slot] for slot in sorted(found)]
 
 
 def _with_links(gpus: Iterable[GpuHealth], lines: Iterable[str]) -> Iterable[GpuHealth]:

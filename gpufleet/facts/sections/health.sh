@@ -14,9 +14,12 @@ if [ "$query" ]; then
     {
         {
             timeout -k 5 20 $query -q -x 2>&1 </dev/null
-            say "exit $?"
+            text=$?
+            say "exit $text"
             timeout -k 5 10 $query nvlink -s </dev/null
             timeout -k 5 10 $query nvlink -e </dev/null
+            # Of a damaged InfoROM, only the call without options says something.
+            [ $text = 0 ] && timeout -k 5 10 $query 2>&1 </dev/null | grep -ai 'inforom is corrupted' | head -n 64
         } | awk -v keep="^[ \t]*</?($readings)[ >]" '
             /<nvidia_smi_log>/ { log_open = 1 }
             !log_open && !/: 0$/ || $0 ~ keep || /^Unable to determine/ { sub(/^[ \t]+/, ""); print }

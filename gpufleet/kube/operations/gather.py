@@ -59,6 +59,9 @@ FIRST = {
     "Deployment": ApiRequest("/apis/apps/v1/deployments"),
     "StatefulSet": ApiRequest("/apis/apps/v1/statefulsets"),
     "api_services": ApiRequest("/apis/apiregistration.k8s.io/v1/apiservices"),
+    "runtime_classes": ApiRequest(
+        "/apis/node.k8s.io/v1/runtimeclasses", optional=True, dispensable=True
+    ),
 }
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
 ALERTMANAGERS = "alertmanagers.monitoring.coreos.com"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,15 @@ import gpufleet
 from gpufleet.cli import diagnosis, doctor, main, reading
 from gpufleet.core.live import QUIET
 from gpufleet.facts.health import HostHealth
+from gpufleet.monitoring.alert_models import Alert, load_alerts
+from gpufleet.monitoring.alert_rules import doctor_commands
 from gpufleet.status.models import SeenHost
 from tests.unit.doctor.faults import FAULTS
 from tests.unit.doctor.machines import machine, on_containerd
 from tests.unit.status.fleets import NOW, seen, silent
 
 SCHEMA = Path(gpufleet.__file__).parent / "status/doctor.schema.json"
+ALERTS = [alert for alert in load_alerts().alerts if alert.doctor]
 Run = Callable[..., Result]
 GOOD = seen("gpu-01", machine())
 WRONG_CLOCK = seen("gpu-02", FAULTS["clock is wrong"][0](machine()))
@@ -117,6 +121,14 @@ def test_checks_are_chosen(run: Run) -> None:
     assert run([clock], "--skip", "host.clock").exit_code == 0
     assert run([clock], "--check", "host.clock").exit_code == 1
     assert run([SILENT], "--check", "host.clock").exit_code == 2, "nothing is known of the host"
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_the_command_of_an_alert(run: Run, alert: Alert) -> None:
+    for command in doctor_commands(alert.doctor, "gpu-01"):
+        _, _, _, *words = shlex.split(command)
+        done = run([GOOD], *words, lab=LAB)
+        assert (done.exit_code, done.stderr) == (0, ""), done.output
 
 
 def test_a_gpu_that_was_not_read_does_not_pass(run: Run) -> None:

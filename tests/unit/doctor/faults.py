@@ -14,6 +14,9 @@ from tests.unit.doctor.machines import (
     CRI,
     CRIO,
     PERSISTENCED,
+    asked_containerd,
+    asked_crio,
+    exported,
     on_containerd,
     on_crio,
     on_rancher,
@@ -140,6 +143,25 @@ def containerd(text: str) -> Change:
 
 def answering(**answers: RuntimeAnswer) -> Change:
     return lambda facts: replace(facts, answers=answers)
+
+
+def old_containerd(facts: NodeFacts) -> NodeFacts:
+    old = replace(facts.runtimes["containerd"], version="1.7.28")
+    return replace(with_version_2(facts), runtimes={"containerd": old})
+
+
+def with_version_2(facts: NodeFacts) -> NodeFacts:
+    """The file of containerd as 1.x reads it."""
+    text = facts.texts["/etc/containerd/config.toml"].replace("version = 3", "version = 2")
+    text = text.replace("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri")
+    return with_file(facts, "/etc/containerd/config.toml", text)
+
+
+def two_read_gpus(facts: NodeFacts) -> NodeFacts:
+    assert facts.health
+    (gpu,) = facts.health.gpus
+    other = replace(gpu, slot="0000:65:00.0", uuid="GPU-2")
+    return replace(second_gpu(facts), health=replace(facts.health, gpus=(gpu, other)))
 
 
 def damaged_record(facts: NodeFacts) -> NodeFacts:
@@ -272,6 +294,35 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
             answering(containerd=RuntimeAnswer(answered=True))(on_containerd(f))
         ),
         "chain.cri", ("chain.kubelet",),
+    ),
+    "containerd has not read its file": (
+        lambda f: answering(
+            containerd=RuntimeAnswer(answered=True, runtimes=("runc",), cri={CRI_PLUGIN: "ok"})
+        )(on_containerd(f)),
+        "chain.effect", (),
+    ),
+    "CRI-O has not read its file": (lambda f: asked_crio(f, "crun"), "chain.effect", ()),
+    "CRI-O does not answer": (
+        lambda f: answering(crio=RuntimeAnswer())(on_crio(f, CRIO)), "chain.runtime", ()
+    ),
+    "the running containerd has two cgroup drivers": (
+        lambda f: asked_containerd(f, nvidia="cgroupfs"), "chain.cgroups", ()
+    ),
+    "containerd and the kubelet have two cgroup drivers": (
+        lambda f: asked_containerd(f, "cgroupfs", "cgroupfs"), "chain.cgroups", ()
+    ),
+    "an old containerd does not report its cgroup driver to the kubelet": (
+        lambda f: old_containerd(asked_containerd(f, cgroups="cgroupfs", version="v1.35.0")),
+        "chain.cgroups", (),
+    ),
+    "CRI-O and the kubelet have two cgroup drivers": (
+        lambda f: asked_crio(f, "crun", "nvidia", cgroups="cgroupfs"), "chain.cgroups", ()
+    ),
+    "exporter does not answer": (lambda f: exported(f, status=0), "chain.metrics", ()),
+    "exporter answers with an error": (lambda f: exported(f, status=500), "chain.metrics", ()),
+    "exporter has no metrics": (exported, "chain.metrics", ()),
+    "exporter has metrics of one of two GPUs": (
+        lambda f: two_read_gpus(exported(f, "GPU-1")), "chain.metrics", ()
     ),
     "exporter failed": (down("nvidia-dcgm-exporter.service"), "chain.exporter", ()),
     "DCGM is stopped": (down("nvidia-dcgm.service", "inactive"), "chain.exporter", ()),

@@ -9,7 +9,13 @@ from gpufleet.doctor.fleet import judge_fleet
 from gpufleet.doctor.models import JudgedFleet, SubjectVerdict
 from gpufleet.doctor.table import choose_checks
 from gpufleet.facts.gpu import CdiSpec, Listed
-from gpufleet.facts.health import GpuHealth, HostHealth
+from gpufleet.facts.health import (
+    ExporterAnswer,
+    GpuHealth,
+    HostHealth,
+    KubeletAnswer,
+    RuntimeAnswer,
+)
 from gpufleet.facts.model import (
     DkmsModule,
     ManagedFile,
@@ -106,6 +112,43 @@ def on_containerd(facts: NodeFacts, text: str = CONTAINERD) -> NodeFacts:
     facts = with_services(facts, service("containerd.service"), service("kubelet.service"))
     containerd = replace(runtime("containerd", "/etc/containerd/config.toml"), version="2.1.5")
     return replace(facts, runtimes={"containerd": containerd}, kubelet=True)
+
+
+def asked_containerd(
+    facts: NodeFacts, own: str = "systemd", nvidia: str = "systemd", **kubelet: str
+) -> NodeFacts:
+    """The node with the answers of its containerd and its kubelet."""
+    answer = RuntimeAnswer(
+        answered=True,
+        default="runc",
+        runtimes=("nvidia", "runc"),
+        cri={"io.containerd.cri.v1.runtime": "ok"},
+        cgroups={"runc": own, "nvidia": nvidia},
+    )
+    options = {"version": "v1.29.3", "cgroups": "systemd", **kubelet}
+    return replace(
+        on_containerd(facts),
+        answers={"containerd": answer},
+        kubelet_answer=KubeletAnswer(**options),
+    )
+
+
+def asked_crio(facts: NodeFacts, *runtimes: str, cgroups: str = "systemd") -> NodeFacts:
+    """The node with the answers of its CRI-O and its kubelet, which has read its file."""
+    driver = {"": cgroups}
+    answer = RuntimeAnswer(answered=True, default="crun", runtimes=runtimes, cgroups=driver)
+    kubelet = KubeletAnswer("v1.27.4", "systemd", "unix:///var/run/crio/crio.sock")
+    facts = on_crio(facts, CRIO)
+    crio = replace(facts.runtimes["crio"], version="1.27.1")
+    return replace(facts, runtimes={"crio": crio}, answers={"crio": answer}, kubelet_answer=kubelet)
+
+
+def exported(facts: NodeFacts, *uuids: str, **answer: int) -> NodeFacts:
+    """The machine with the answer of an exporter. Its GPU has the UUID GPU-1."""
+    values = {"age": 4000, "port": 9400, "status": 200, "samples": 20 * len(uuids), **answer}
+    gpu = GpuHealth(SLOT, model="NVIDIA A100-SXM4-40GB", uuid="GPU-1")
+    answers = (ExporterAnswer(**values, gpus=frozenset(uuids)),)
+    return replace(facts, exporter_answers=answers, health=HostHealth((gpu,), error=""))
 
 
 def on_rancher(facts: NodeFacts, name: str, unit: str, text: str) -> NodeFacts:

@@ -42,6 +42,9 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("packages half installed", "nouveau has the GPU"): ("host.packages", "chain.nouveau"),
     ("no device nodes", "persistence daemon failed"): ("chain.nodes",),
     ("containerd failed", "kubelet failed"): ("chain.runtime",),
+    ("containerd failed", "exporter does not answer"): ("chain.runtime",),
+    ("exporter failed", "exporter does not answer"): ("chain.exporter",),
+    ("not loaded", "exporter has no metrics"): ("chain.loaded",),
     ("clock is wrong", "not loaded"): ("host.clock", "chain.loaded"),
     ("fabric manager failed", "CDI of another driver"): ("chain.fabric", "chain.cdi"),
     ("no GPU is bound", "exporter failed"): ("chain.bound",),
@@ -116,6 +119,29 @@ def test_a_cause_is_as_bad_as_its_consequences() -> None:
     change, *_ = FAULTS["packages half installed"]
     found = verdict_on(FAULTS["DKMS failed"][0](change(machine())))
     assert [cause.verdict for cause in found.causes] == [Verdict.CRITICAL]
+
+
+APT = "apt-get (4711)"
+
+
+def test_half_installed_packages_are_no_fault_while_a_package_manager_works() -> None:
+    found = verdict_on(replace(FAULTS["packages half installed"][0](machine()), lock_holder=APT))
+    assert (found.verdict, causes(found)) == (Verdict.PASS, set())
+    busy = [each for each in found.results if each.check == "host.busy"]
+    assert [each.verdict for each in busy] == [Verdict.INFO]
+
+
+def test_what_a_package_manager_has_not_finished_is_one_cause() -> None:
+    change, *_ = FAULTS["packages half installed"]
+    found = verdict_on(replace(FAULTS["DKMS failed"][0](change(machine())), lock_holder=APT))
+    (cause,) = found.causes
+    assert (cause.check, cause.verdict) == ("host.busy", Verdict.CRITICAL)
+    assert set(found.consequences_of(cause)) == {"chain.build", "chain.loaded"}
+
+
+def test_a_fault_that_packages_cannot_have_is_no_consequence_of_the_package_manager() -> None:
+    found = verdict_on(replace(FAULTS["clock is wrong"][0](machine()), lock_holder=APT))
+    assert causes(found) == {"host.clock"}
 
 
 def test_a_finding_that_the_inventory_accepts_does_not_count() -> None:

@@ -65,6 +65,7 @@ FAULTS: dict[str, tuple[GpuHealth, dict[str, Any]]] = {
     "gpu.retirement_pending": (T4, {"retirement_pending": True}),
     "gpu.retired_pages": (T4, {"retired_pages": 63}),
     "gpu.memory_size": (H100, {"memory_mib": 71000}),
+    "gpu.inforom": (T4, {"inforom_corrupted": True}),
     "gpu.ecc_pending": (A100, {"ecc_pending": "Disabled"}),
     "gpu.ecc_mode": (A100, {"ecc_mode": "Disabled", "ecc_pending": "Disabled"}),
     "gpu.mig_pending": (A100, {"mig_pending": "Enabled"}),

@@ -18,6 +18,9 @@ from tests.unit.doctor.machines import (
     CRIO,
     PERSISTENCED,
     SLOT,
+    asked_containerd,
+    asked_crio,
+    exported,
     machine,
     on_containerd,
     on_crio,
@@ -135,6 +138,27 @@ KINDS: dict[str, Callable[[], NodeFacts]] = {
     "containerd without CRI, and without a kubelet": lambda: machine(
         answers={"containerd": RuntimeAnswer(answered=True)}
     ),
+    "one cgroup driver": lambda: asked_containerd(machine()),
+    "the kubelet follows containerd": lambda: asked_containerd(
+        machine(), cgroups="cgroupfs", version="v1.35.0"
+    ),
+    "a kubelet of unknown version may follow containerd": lambda: asked_containerd(
+        machine(), cgroups="cgroupfs", version=""
+    ),
+    "CRI-O says what it has": lambda: asked_crio(machine(), "crun", "nvidia"),
+    "k3s keeps its cgroup drivers": lambda: asked_containerd(
+        machine(), cgroups="cgroupfs", endpoint="unix:///run/k3s/containerd/containerd.sock"
+    ),
+    "exporter answers": lambda: exported(machine(), "GPU-1"),
+    "two exporters share the GPUs": lambda: replace(
+        exported(machine(), "GPU-1"),
+        exporter_answers=(
+            *exported(machine(), "GPU-1").exporter_answers,
+            *exported(machine(), "GPU-2", port=9401).exporter_answers,
+        ),
+    ),
+    "exporter has just started": lambda: exported(machine(), age=20),
+    "exporter asks for a login": lambda: exported(machine(), status=401),
     "log without its start": lambda: machine(
         health=HostHealth((GpuHealth(SLOT),), error="", log_since=NOW - 60, log_complete=False)
     ),

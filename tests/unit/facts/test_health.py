@@ -138,8 +138,8 @@ def test_a_gpu_that_is_lost_in_its_readings() -> None:
         (["asked", "exit 9"], "it ended with status 9"),
         (["asked", "Failed to initialize NVML: Driver/library version mismatch", "exit 18"],
          "Failed to initialize NVML: Driver/library version mismatch"),
-        (["asked", "WARNING: infoROM is corrupted at gpu 0000:B3:00.0", "exit 14"],
-         "WARNING: infoROM is corrupted at gpu 0000:B3:00.0"),
+        # it has read all GPUs
+        (["asked", "WARNING: infoROM is corrupted at gpu 0000:B3:00.0", "exit 14"], ""),
         # what follows is of its links, and of the kernel's log
         (["asked", "exit 15", "Link 3: Replay Errors: 4"], "it ended with status 15"),
         (["asked", "exit 15", f"line {XID} error"], "it ended with status 15"),
@@ -393,6 +393,25 @@ def test_the_driver_of_the_operator_is_asked(gpu_host: FakeHost, shell: tuple[st
     gpu_host.command("chroot", f'shift 2; exec {gpu_host.commands}/chroot-smi "$@"')
     health = parse_node_facts(gpu_host.gather(shell, health=True)).health
     assert health is not None
+    assert only(health).model == "NVIDIA H100 80GB HBM3"
+
+
+def test_a_damaged_inforom_is_in_the_call_without_options(
+    gpu_host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    """Its table is not sent: it has the names of programs."""
+    (gpu_host.commands / "nvidia-smi").rename(gpu_host.commands / "other-smi")
+    warning = "WARNING: infoROM is corrupted at gpu 0000:18:00.0"
+    gpu_host.command(
+        "nvidia-smi",
+        f'[ "$1" ] && exec {gpu_host.commands}/other-smi "$@"\n'
+        f"echo '|  0  N/A  4711  C  python3 train.py |'; echo '{warning}'; exit 14",
+    )
+    lines = gpu_host.gather(shell, health=True)
+    assert not any("train.py" in line for line in lines)
+    health = parse_node_facts(lines).health
+    assert health is not None
+    assert (health.error, only(health).inforom_corrupted) == ("", True)
     assert only(health).model == "NVIDIA H100 80GB HBM3"
 
 

@@ -57,6 +57,45 @@ def test_a_node_without_running_pods_of_a_plugin_shows_none(state: dict[str, str
     assert (PLUGIN in names(alone), codes(alone)) == (False, {"GF871"})
 
 
+CLASS = {"nvidia": "nvidia"}
+HANDLERS = ("", "runc", "nvidia")
+
+
+@pytest.mark.parametrize(
+    ("classes", "handlers", "found"),
+    [
+        (CLASS, HANDLERS, set()),
+        (CLASS, (), set()),  # an old kubelet does not say
+        ({}, ("", "runc"), set()),
+        ({"kata": "kata"}, ("", "runc"), set()),
+        (CLASS, ("", "runc"), {"GF972"}),
+        ({"nvidia": "nvidia-cdi"}, HANDLERS, {"GF972"}),
+    ],
+)
+def test_a_class_whose_handler_a_node_lacks(
+    classes: dict[str, str], handlers: tuple[str, ...], found: set[str]
+) -> None:
+    nodes = (gpu("gpu-1", handlers=HANDLERS), gpu("gpu-2", handlers=handlers))
+    plan = stack(replace(cluster(*nodes), runtime_classes=classes))
+    assert codes(plan) & {"GF972"} == found
+    said = [each.message for each in plan.findings if each.code == "GF972"]
+    assert all("gpu-2" in message or "gpu-[1-2]" in message for message in said)
+
+
+def test_nodes_without_gpus_and_lost_ones_need_no_handler() -> None:
+    lost = gpu("gpu-2", handlers=("runc",), down="not Ready: Kubelet stopped")
+    cpu = ClusterNode("cpu-1", {}, (), {}, {}, handlers=("runc",))
+    nodes = (gpu("gpu-1", handlers=HANDLERS), lost, cpu)
+    plan = stack(replace(cluster(*nodes), runtime_classes=CLASS))
+    assert "GF972" not in codes(plan)
+
+
+def test_the_class_of_the_settings_counts() -> None:
+    facts = replace(cluster(gpu("gpu-1", handlers=HANDLERS)), runtime_classes={"gpus": "gone"})
+    assert "GF972" not in codes(stack(facts))
+    assert "GF972" in codes(stack(facts, device_plugin_runtime_class="gpus"))
+
+
 def test_the_operator_leaves_what_nodes_advertise_as_the_plugin_does() -> None:
     facts = cluster(gpu("gpu-1", 8))
     plan = stack(facts, **OPERATOR)

@@ -133,6 +133,17 @@ def test_quantities_of_extended_resources(text: str, number: int) -> None:
     assert node.capacity == {"nvidia.com/gpu": number}
 
 
+def test_handlers_of_a_node_and_of_classes() -> None:
+    """The handler of the default runtime has no name."""
+    listed = {"runtimeHandlers": [{"features": {}}, {"name": "runc"}, {"name": "nvidia"}]}
+    node = parse_node({"metadata": {"name": "n"}, "status": listed})
+    assert node.handlers == ("", "runc", "nvidia")
+    answers = json.loads(CAPTURES[-1].read_text("utf-8"))
+    classes = [{"metadata": {"name": "nvidia"}, "handler": "nvidia-cdi"}]
+    facts = cluster_facts("test", {**answers, "runtime_classes": classes})
+    assert facts.runtime_classes == {"nvidia": "nvidia-cdi"}
+
+
 def available(work: Workload) -> bool:
     """Whether a release of this workload has nothing to wait for."""
     work = replace(work, release=ReleaseRef("n", "r"))

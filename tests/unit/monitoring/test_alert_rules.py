@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+import dashboards
+from gpufleet.doctor.hardware import judge_gpu_health, load_hardware
+from gpufleet.doctor.table import all_checks
+from gpufleet.facts.health import HostHealth, KernelEvent
 from gpufleet.kube.facts import ClusterFacts, Crd, PrometheusInstance
-from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alert_models import Alert, load_alerts
 from gpufleet.monitoring.alert_rules import rule_groups
 from gpufleet.monitoring.alerting import RULE_CRD
 from gpufleet.monitoring.alertmanager import (
@@ -172,3 +176,68 @@ def test_alertmanager_is_ours_only_where_receivers_are_named() -> None:
     assert named == {"useExistingSecret": True, "configSecret": "gpufleet-alertmanager"}
     assert stack(monitoring_alert_receivers="oncall").receivers == ("monitoring", "oncall")
     assert stack().receivers is None
+
+
+NAMES_CHECKS = pytest.mark.claim(
+    "Alerts, runbooks and dashboards name the checks of `gpufleet doctor` that confirm them.",
+    level=1,
+)
+CHECKS = {check.id for check in all_checks()}
+
+
+@NAMES_CHECKS
+@pytest.mark.parametrize("alert", CATALOG.alerts, ids=lambda alert: alert.name)
+def test_the_checks_of_an_alert_are_there(alert: Alert) -> None:
+    assert set(alert.doctor) <= CHECKS
+    assert len(set(alert.doctor)) == len(alert.doctor)
+    page = (PAGES / f"{alert.name}.md").read_text()
+    named = {name for found in re.findall(r"--check (\S+)`", page) for name in found.split(",")}
+    assert named == set(alert.doctor)
+
+
+@NAMES_CHECKS
+@pytest.mark.parametrize("name", [dashboard.name for dashboard in dashboards.ALL])
+def test_panels_name_checks_that_are_there(name: str) -> None:
+    text = (dashboards.FOLDER / f"{name}.json").read_text()
+    named = {
+        check for found in re.findall(r"--check ([^\s`;]+)", text) for check in found.split(",")
+    }
+    assert named
+    assert named <= CHECKS
+
+
+def test_a_check_of_hardware_has_an_alert_or_a_reason() -> None:
+    known = load_hardware()
+    hardware = {row.id for row in (*known.checks, *known.events)}
+    named = {check for alert in CATALOG.alerts for check in alert.doctor}
+    assert not set(CATALOG.without_alert) & named
+    assert set(CATALOG.without_alert) == hardware - named
+    assert all(CATALOG.without_alert.values())
+
+
+@pytest.mark.parametrize("name", sorted({entry.name for entry in CATALOG.xids}))
+def test_the_doctor_confirms_the_xids_of_an_alert(name: str) -> None:
+    """By the check that judges each code, if one does."""
+    alert = next(each for each in CATALOG.alerts if f'xid=~"[[xids {name}]]"' in each.expr)
+    slot = "0000:17:00.0"
+    for code in CATALOG.codes(name):
+        health = HostHealth((), events=(KernelEvent("xid", code, slot),), log_since=1)
+        found = {problem.check for problem in judge_gpu_health(health, ())}
+        assert found <= set(alert.doctor), code
+
+
+def test_the_command_of_an_alert_names_its_node() -> None:
+    said = {
+        rule["alert"]: rule["annotations"].get("doctor", "")
+        for rule in rule_groups(CATALOG)[0]["rules"]
+        if "alert" in rule
+    }
+    assert said["GpuHot"] == (
+        "gpufleet doctor INVENTORY --limit {{ $labels.node }} --check gpu.temperature"
+    )
+    assert said["GpuExporterUnstable"].split()[:5] == [
+        "gpufleet", "doctor", "INVENTORY", "--limit", "NODE"
+    ]  # fmt: skip
+    assert said["GpuDaemonSetEmpty"] == "gpufleet doctor INVENTORY --check cluster.plugin"
+    assert said["GpuNodeNotReady"].endswith("; gpufleet doctor INVENTORY --check cluster.nodes")
+    assert said["GpuIdle"] == ""
