@@ -231,6 +231,32 @@ OPERATOR_NOT_SCRAPED = warning(
     "gpu-metrics, or add a job for the Service nvidia-dcgm-exporter, port 9400, to yours.",
 )
 
+SHARING_REFUSED = blocker(
+    "GF972",
+    "GPU sharing not possible",
+    "The GPUs of {nodes} cannot be shared as gpu_sharing and gpu_mig request: {why}.",
+    "{instead}",
+    description="The keys of a host and the device plugin, or the GPU Operator, do not fit. The "
+    "message says why. Nothing was done.",
+    advice="Change the keys, or use a newer chart, as the finding says.",
+)
+
+CONFIG_OF_OTHERS = warning(
+    "GF974",
+    "Node has another configuration of the device plugin",
+    "Node {node} has the label nvidia.com/device-plugin.config={found}, which gpufleet did not "
+    "set. Its GPUs are not shared as its host's keys request ({wanted}).",
+    "Remove the label, and run again: `kubectl label node {node} nvidia.com/device-plugin.config-`;"
+    " or remove the keys gpu_sharing and gpu_mig of the host.",
+)
+
+KEYS_OF_A_NODE = blocker(
+    "GF975",
+    "Invalid keys of a node",
+    "{host} has keys from which its cluster cannot be planned: {problem}",
+    "Correct them in the inventory. `gpufleet plan INVENTORY --limit {host}` shows all problems.",
+)
+
 NO_EFFECT = warning(
     "GF887",
     "Settings have no effect",

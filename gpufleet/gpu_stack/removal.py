@@ -13,6 +13,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.model import NODE_MARK, our_releases
+from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
@@ -82,7 +83,7 @@ class StackRemoval:
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for the JSON report."""
-        nodes = ", ".join(name for name, _ in self.nodes)
+        nodes = ", ".join(dict.fromkeys(name for name, _ in self.nodes))
         return {
             "steps": [
                 *(
@@ -126,7 +127,7 @@ def plan_stack_removal(
         releases=releases,
         foreign=foreign,
         objects=tuple(each for each in remains.objects if each not in passwords),
-        nodes=tuple(sorted(remains.nodes.items())),
+        nodes=tuple(sorted({*remains.nodes.items(), *_config_labels(facts)})),
         findings=tuple(dict.fromkeys(notes)),
     )
 
@@ -243,6 +244,11 @@ def marked_nodes(items: Iterable[Item]) -> dict[str, str]:
         for item in items
     }
     return {name: str(label) for name, label in marks.items() if label}
+
+
+def _config_labels(facts: ClusterFacts) -> list[tuple[str, str]]:
+    """The nodes on which gpufleet chose a configuration of the device plugin, with the label."""
+    return [(node.name, CONFIG_LABEL) for node in facts.nodes if CONFIG_LABEL in node.own_labels]
 
 
 def name_objects(refs: Sequence[ObjectRef]) -> str:

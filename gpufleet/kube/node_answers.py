@@ -12,6 +12,7 @@ from gpufleet.core.entries import Entry, Sourced, entry_loader
 Answer = Mapping[str, Any]
 GPU_RESOURCE = "nvidia.com/gpu"  # https://github.com/NVIDIA/k8s-device-plugin (read 2026-11-20)
 GPU_VARIANTS = (f"{GPU_RESOURCE}.", "nvidia.com/mig-")  # beginnings of names
+LABEL_FIELD_MANAGER = "gpufleet-labels"  # field manager of labels that gpufleet applies to nodes
 _OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
 _QUANTITY = re.compile(r"(\d+)(k|M)?")
 
@@ -33,7 +34,8 @@ class ClusterNode:
     """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
 
     `down`: why no pod can start on it now, or None. `foreign`: why it never runs pods of a Linux
-    DaemonSet, or "". `runtime`: as its kubelet reports it, containerd://2.1.5.
+    DaemonSet, or "". `runtime`: as its kubelet reports it, containerd://2.1.5. `own_labels`: those
+    that gpufleet applied and nobody has changed since.
     """
 
     name: str
@@ -44,6 +46,7 @@ class ClusterNode:
     down: str | None = None
     foreign: str | None = None
     runtime: str = ""
+    own_labels: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -108,7 +111,19 @@ def parse_node(answer: Answer) -> ClusterNode:
         down=_down(answer),
         foreign=foreign,
         runtime=(status.get("nodeInfo") or {}).get("containerRuntimeVersion") or "",
+        own_labels=_own_labels(answer),
     )
+
+
+def _own_labels(answer: Answer) -> tuple[str, ...]:
+    """The labels that gpufleet applied. The API server drops a label from a manager's entry when
+    another user changes it."""
+    found: set[str] = set()
+    for entry in answer["metadata"].get("managedFields") or ():
+        if (entry.get("manager"), entry.get("operation")) == (LABEL_FIELD_MANAGER, "Apply"):
+            fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+            found.update(name[2:] for name in fields.get("f:labels") or () if name[:2] == "f:")
+    return tuple(sorted(found))
 
 
 def _down(answer: Answer) -> str | None:
