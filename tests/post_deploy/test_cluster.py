@@ -34,6 +34,7 @@ from gpufleet.verify.load import (
 )
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
+from gpufleet.verify.sharing import sharing_problems
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 PASSING_TAINTS = ("node.kubernetes.io/", "gpufleet/")
@@ -95,6 +96,8 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
     wrong = []
     without = left_out(cluster, PLUGIN)
     shares = int(cluster.data.get("device_plugin_time_slicing") or 1)
+    judged = cluster.nodes_with_keys()  # gpus_are_shared checks these
+    without |= {node.metadata.name for node, _ in judged}
     for node in (found for found in cluster.gpu_nodes if found.metadata.name not in without):
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
@@ -107,6 +110,22 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
     cluster.expect(
         not wrong, kinds.FEWER_GPUS_ADVERTISED, "all GPUs of every node", ", ".join(wrong)
     )
+
+
+def test_gpus_are_shared(cluster: CheckedCluster) -> None:
+    """Each node with keys about sharing has the device plugin's configuration for it, and
+    advertises the resources of this configuration."""
+    judged = cluster.nodes_with_keys()
+    cluster.need(judged, "no node has gpu_sharing, or MIG devices by gpu_mig")
+    off = cluster.data.get("device_plugin_enabled") is False
+    cluster.need(not off, "device_plugin_enabled is False")
+    wrong = []
+    for node, keys in judged:
+        labels, offered = node.metadata.labels or {}, node.status.allocatable or {}
+        problems = sharing_problems(keys, cluster.data, labels, offered)
+        wrong += [f"{node.metadata.name}: {', '.join(problems)}"] if problems else []
+    expected = f"the resources of {count_noun(len(judged), 'node')} with keys"
+    cluster.expect(not wrong, kinds.NOT_SHARED, expected, "; ".join(wrong))
 
 
 def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:
