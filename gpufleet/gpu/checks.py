@@ -41,7 +41,7 @@ class WantedGpu:
 
 
 def check_keys(settings: GpuSettings) -> list[Finding]:
-    """Findings about keys that contradict each other."""
+    """Findings about contradictory keys."""
     if divides_gpus(settings) and settings.compute_mode not in (None, "default"):
         return [found.COMPUTE_MODE_OF_MIG(mode=settings.compute_mode), *check_sharing(settings)]
     return check_sharing(settings)

@@ -16,7 +16,7 @@ MAX_MPS_CLIENTS = 48  # of an MPS server: the plugin shares no GPU more often
 
 
 def divides_gpus(settings: GpuSettings) -> bool:
-    """True if the host's GPUs, or some of them, are to have MIG devices."""
+    """True if a layout of the host's GPUs has MIG devices."""
     return any((settings.mig or {}).values())
 
 
@@ -27,7 +27,7 @@ def is_uniform(settings: GpuSettings) -> bool:
 
 
 def check_sharing(settings: GpuSettings) -> list[Finding]:
-    """Findings about keys of sharing that contradict each other."""
+    """Findings about contradictory keys of sharing."""
     return [
         CONTRADICTION(first=first, second=second, problem=problem)
         for first, second, problem in _conflicts(settings)
@@ -35,12 +35,12 @@ def check_sharing(settings: GpuSettings) -> list[Finding]:
 
 
 def _conflicts(settings: GpuSettings) -> Iterator[tuple[str, str, str]]:
-    """Two settings each, and why they exclude each other."""
+    """Pairs of contradictory settings, with the reason."""
     how, replicas = settings.sharing, settings.replicas
     shares = how in ("time-slicing", "mps")
     written = f'gpu_sharing = "{how}"' if how else "gpu_sharing, which is not set"
     if replicas and not shares:
-        yield f"gpu_replicas = {replicas}", written, "GPUs that are not shared have no replicas"
+        yield f"gpu_replicas ({replicas})", written, "GPUs that are not shared have no replicas"
     if shares and replicas is None:
         yield written, "gpu_replicas, which is not set", "it says how many pods share a GPU"
     if how == "mps":
@@ -58,4 +58,4 @@ def _mps_conflicts(settings: GpuSettings, written: str) -> Iterator[tuple[str, s
         yield written, mode, "the MPS control daemon sets the compute mode"
     if settings.replicas and settings.replicas > MAX_MPS_CLIENTS:
         problem = f"an MPS server has at most {MAX_MPS_CLIENTS} clients"
-        yield written, f"gpu_replicas = {settings.replicas}", problem
+        yield written, f"gpu_replicas ({settings.replicas})", problem

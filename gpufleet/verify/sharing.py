@@ -14,10 +14,10 @@ from gpufleet.core.inventory import NODES_GROUP
 from gpufleet.verify.answers import is_gpu_name
 from gpufleet.verify.inventory import Target
 
-CONFIG = "nvidia.com/device-plugin.config"  # label: the plugin's configuration for the node
-KEYS = ("gpu_sharing", "gpu_replicas", "gpu_mig", "gpu_mig_strategy")
-WHOLE = "nvidia.com/gpu"
-PROFILE = re.compile(r"\dg\.\d+gb([+-][a-z.]+)?")
+PLUGIN_LABEL = "nvidia.com/device-plugin.config"  # label: the plugin's configuration for the node
+SHARING_KEYS = ("gpu_sharing", "gpu_replicas", "gpu_mig", "gpu_mig_strategy")
+MIG_PROFILE = re.compile(r"\dg\.\d+gb([+-][a-z.]+)?")
+RESOURCE = "nvidia.com/gpu"
 MOST_GPUS = 64  # of a node; a larger label is not a count of GPUs
 Data = Mapping[str, Any]
 
@@ -25,7 +25,9 @@ Data = Mapping[str, Any]
 def keys_of_nodes(targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
     """The keys about sharing of the inventory's GPU nodes."""
     keys = {
-        target.name: {key: target.data[key] for key in KEYS if target.data.get(key) is not None}
+        target.name: {
+            key: target.data[key] for key in SHARING_KEYS if target.data.get(key) is not None
+        }
         for target in targets
         if NODES_GROUP in target.groups
     }
@@ -43,7 +45,7 @@ def is_shared_by_keys(keys: Data) -> bool:
     return bool(keys.get("gpu_sharing")) or _divides(keys)
 
 
-def wanted_config(keys: Data, cluster: Data) -> str:
+def plugin_config_name(keys: Data, cluster: Data) -> str:
     """The name of the configuration that a node must have."""
     sharing, replicas, strategy = _mode(keys, cluster)
     parts = [f"mig-{strategy}"] if strategy else []
@@ -55,7 +57,7 @@ def sharing_problems(
     keys: Data, cluster: Data, labels: Mapping[str, str], allocatable: Mapping[str, str]
 ) -> list[str]:
     """How label and resources of a node differ from its keys. `labels`: of the node."""
-    wanted, there = wanted_config(keys, cluster), labels.get(CONFIG) or "none"
+    wanted, there = plugin_config_name(keys, cluster), labels.get(PLUGIN_LABEL) or "none"
     wrong = [f"configuration {there} instead of {wanted}"] if there != wanted else []
     offered = {name: count for name, count in allocatable.items() if is_gpu_name(name)}
     counted = labels.get("nvidia.com/gpu.count") or ""
@@ -86,7 +88,7 @@ def _resources(keys: Data, cluster: Data, counted: int) -> dict[str, int]:
     for index in range(counted):
         layout = _layout(_of_gpu(keys.get("gpu_mig"), index)) if strategy == "mixed" else Counter()
         names = {f"nvidia.com/mig-{name.replace('+', '.')}": layout[name] for name in layout}
-        found.update(names or {WHOLE: 1})
+        found.update(names or {RESOURCE: 1})
     return {name: number * replicas for name, number in found.items()}
 
 
@@ -105,6 +107,6 @@ def _layout(value: Any) -> Counter[str]:
     found: Counter[str] = Counter()
     for text in value if isinstance(value, list) else str(value or "").split(","):
         profile, _, count = str(text).strip().partition(":")
-        if PROFILE.fullmatch(profile):
+        if MIG_PROFILE.fullmatch(profile):
             found[profile] += int(count[:2]) if count.isdecimal() else 1
     return found

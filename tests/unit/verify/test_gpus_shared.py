@@ -10,7 +10,7 @@ import pytest
 from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.cluster import COUNT, PRESENT, CheckedCluster
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.sharing import CONFIG, keys_of_nodes
+from gpufleet.verify.sharing import PLUGIN_LABEL, keys_of_nodes
 from tests.post_deploy.test_cluster import test_gpus_are_offered as offered
 from tests.post_deploy.test_cluster import test_gpus_are_shared as check
 
@@ -27,7 +27,7 @@ def cluster_of(
     **data: Any,
 ) -> CheckedCluster:
     """A cluster with one node; `gpus`: as GFD counted them."""
-    labels = {PRESENT[0]: "true", CONFIG: config, COUNT: gpus}
+    labels = {PRESENT[0]: "true", PLUGIN_LABEL: config, COUNT: gpus}
     node = SimpleNamespace(
         metadata=SimpleNamespace(
             name="gpu-01", labels={name: text for name, text in labels.items() if text}
