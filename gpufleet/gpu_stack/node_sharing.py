@@ -143,17 +143,19 @@ def plan_sharing(
     sliced = plugin.time_slicing
     shares = "time-slicing" if sliced else "none"
     default = SharingMode(shares, sliced or 1, plugin.mig_strategy)
-    nodes = {node.name: keys for node in facts.nodes if (keys := _keys_of(node.name, hosts))}
+    known = _keys_by_node(hosts)
+    nodes = {node.name: known[node.name] for node in facts.nodes if node.name in known}
     modes = {
         name: mode for name, keys in nodes.items() if (mode := _mode_of(keys, default)) is not None
     }
     return NodeSharing(default, nodes, modes)
 
 
-def _keys_of(name: str, hosts: Mapping[str, GpuSettings]) -> GpuSettings | None:
-    """The keys of the host with a node's name, or of the only one with that name and a domain."""
-    alike = [keys for host, keys in hosts.items() if host.partition(".")[0] == name]
-    return hosts.get(name) or (alike[0] if len(alike) == 1 else None)
+def _keys_by_node(hosts: Mapping[str, GpuSettings]) -> dict[str, GpuSettings]:
+    """Name of a node -> the keys of the host with that name, or of the only one with a domain."""
+    shorts = Counter(host.partition(".")[0] for host in hosts)
+    short_names = ((host.partition(".")[0], keys) for host, keys in hosts.items())
+    return {name: keys for name, keys in short_names if shorts[name] == 1} | dict(hosts)
 
 
 def _mode_of(keys: GpuSettings, default: SharingMode) -> SharingMode | None:

@@ -29,7 +29,7 @@ from gpufleet.verify.answers import (
 from gpufleet.verify.checks import CheckFailed, Subject
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.sharing import is_shared_by_keys, keys_of
+from gpufleet.verify.sharing import is_shared_by_keys
 
 PRESENT = (
     "nvidia.com/gpu.present",
@@ -192,10 +192,9 @@ class CheckedCluster(Subject):
 
     def nodes_with_keys(self) -> list[tuple[Any, Mapping[str, Any]]]:
         """The GPU nodes whose hosts' keys say how pods share the GPUs, with these keys."""
-        found = [
-            (node, keys_of(node.metadata.name, self.target.gpu_keys)) for node in self.gpu_nodes
-        ]
-        return [(node, keys) for node, keys in found if is_shared_by_keys(keys)]
+        keys = self.target.gpu_keys
+        found = [(node, keys.get(node.metadata.name, {})) for node in self.gpu_nodes]
+        return [(node, each) for node, each in found if is_shared_by_keys(each)]
 
     @cached_property
     def workloads(self) -> list[Any]:

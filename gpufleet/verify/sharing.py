@@ -23,21 +23,17 @@ Data = Mapping[str, Any]
 
 
 def keys_of_nodes(targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
-    """The keys about sharing of the inventory's GPU nodes."""
-    keys = {
-        target.name: {
-            key: target.data[key] for key in SHARING_KEYS if target.data.get(key) is not None
-        }
-        for target in targets
-        if NODES_GROUP in target.groups
-    }
-    return {name: found for name, found in keys.items() if found}
-
-
-def keys_of(name: str, keys: Mapping[str, Data]) -> Data:
-    """The keys of the host that is a node, by its name without a domain if only one has that."""
-    alike = [found for host, found in keys.items() if host.partition(".")[0] == name]
-    return keys.get(name) or (alike[0] if len(alike) == 1 else {})
+    """The keys about sharing of the inventory's GPU nodes, by name; also by the name without its
+    domain if no other has that."""
+    hosts = [target for target in targets if NODES_GROUP in target.groups]
+    shorts = Counter(host.name.partition(".")[0] for host in hosts)
+    found = {}
+    for host in hosts:
+        short = host.name.partition(".")[0]
+        keys = {key: host.data[key] for key in SHARING_KEYS if host.data.get(key) is not None}
+        found |= {host.name: keys} if keys else {}
+        found |= {short: keys} if keys and shorts[short] == 1 else {}
+    return found
 
 
 def is_shared_by_keys(keys: Data) -> bool:
