@@ -250,6 +250,15 @@ CONFIG_OF_OTHERS = warning(
     " or remove the keys gpu_sharing and gpu_mig of the host.",
 )
 
+SHARING_WITH_PODS = blocker(
+    "GF976",
+    "Sharing would change while pods use GPUs",
+    "Pods use GPUs of {nodes}, such as {pods}, and gpu_sharing or gpu_mig change how these GPUs "
+    "are shared: new pods would get GPUs that such a pod has to itself.",
+    "Drain the nodes (`kubectl drain NODE --ignore-daemonsets`), run again, and uncordon them. To "
+    "change it anyway, set cluster_allow_disruption = True.",
+)
+
 KEYS_OF_A_NODE = blocker(
     "GF975",
     "Invalid keys of a node",

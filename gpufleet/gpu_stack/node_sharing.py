@@ -58,12 +58,14 @@ class PluginConfig:
 @dataclass(frozen=True, slots=True)
 class LabelChange:
     """A change of CONFIG_LABEL, "" for no label. `resources`: what the node advertises before and
-    after it; `retires`: the configuration of the present label is not among the new ones."""
+    after it; `retires`: the configuration of the present label is not among the new ones;
+    `disturbs`: the GPUs are shared in another way."""
 
     node: str
     after: str
     resources: str
     retires: bool
+    disturbs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +188,9 @@ def label_changes(
             left.append(findings.CONFIG_OF_OTHERS(node=node.name, found=there, wanted=wanted))
             continue
         resources = _resources_text(sharing, node) if mode else ""
-        retires = bool(there) and there not in names
-        changes.append(LabelChange(node.name, wanted, resources, retires))
+        retires, usual = bool(there) and there not in names, sharing.default.name
+        disturbs = (there or usual) != (wanted or usual)
+        changes.append(LabelChange(node.name, wanted, resources, retires, disturbs))
     return changes, left
 
 

@@ -20,7 +20,7 @@ from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
 from gpufleet.helm.release import is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.helm_releases import ADOPTED_LABEL
-from gpufleet.kube.node_answers import is_gpu
+from gpufleet.kube.node_answers import uses_gpus
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
 Item = Mapping[str, Any]
@@ -165,7 +165,7 @@ def _disrupted(
     pods = [
         ref_of(pod, "Pod")
         for pod in remains.pods
-        if _has_gpus(pod) and pod["metadata"].get("namespace") not in tests
+        if uses_gpus(pod) and pod["metadata"].get("namespace") not in tests
     ]
     if gone and pods and not settings.cluster.allow_disruption:
         yield findings.PODS_USE_GPUS(
@@ -255,15 +255,3 @@ def name_objects(refs: Sequence[ObjectRef]) -> str:
     """The first references, as text."""
     more = len(refs) - MAX_SHOWN_OBJECTS
     return ", ".join(map(str, refs[:MAX_SHOWN_OBJECTS])) + (f" and {more} more" if more > 0 else "")
-
-
-def _has_gpus(pod: Item) -> bool:
-    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices."""
-    spec, status = pod["spec"], pod.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
-        return False
-    for each in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        limits = (each.get("resources") or {}).get("limits") or {}
-        if any(is_gpu(name) and str(count) != "0" for name, count in limits.items()):
-            return True
-    return False

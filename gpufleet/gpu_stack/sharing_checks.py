@@ -7,9 +7,11 @@ label mps.capable, cmd/mps-control-daemon/mps/device.go; https://github.com/NVID
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from gpufleet.core.names import name_hosts
+from gpufleet.core.merge import value_at
+from gpufleet.core.names import fold_names
 from gpufleet.core.render import render_template
 from gpufleet.gpu.sharing import is_uniform
 from gpufleet.gpu_stack import findings
@@ -24,6 +26,7 @@ CONFIGS = "devicePlugin.config.data"
 COMPUTE = ("nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor")  # labels of GFD
 MANY_CLIENTS = (7, 5)  # compute capability from which the plugin allows MAX_MPS_CLIENTS
 MAX_OLD_CLIENTS = 16  # clients of an MPS server on older GPUs
+MAX_SHOWN_NODES, MAX_SHOWN_PODS = 8, 3  # of a finding
 Refusal = tuple[Iterable[str], str, str]  # nodes, why, what to do
 
 
@@ -32,8 +35,15 @@ def check_node_sharing(build: StackBuilder, chart: str) -> None:
     refused = [*_of_keys(build), *_of_chart(build, chart), *_of_mps(build, chart)]
     for nodes, why, instead in refused:
         if named := list(nodes):
-            shown = name_hosts(named)
+            shown = _shown(named)
             build.findings.append(findings.SHARING_REFUSED(nodes=shown, why=why, instead=instead))
+
+
+def _shown(nodes: Sequence[str]) -> str:
+    """Names of nodes for a sentence, with ranges."""
+    names = fold_names(nodes)
+    more = len(names) - MAX_SHOWN_NODES
+    return ", ".join(names[:MAX_SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _of_keys(build: StackBuilder) -> Iterator[Refusal]:
@@ -134,10 +144,27 @@ def values_of_sharing(build: StackBuilder) -> dict[str, object]:
 
 def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tuple[LabelChange, ...]:
     """The nodes that get another configuration of the plugin. Without a plugin of gpufleet, none
-    keeps one."""
-    sharing = build.sharing
-    if not any(release.chart in (PLUGIN, OPERATOR) for release in releases):
-        sharing = NodeSharing(sharing.default)
-    changes, left = label_changes(sharing, build.facts)
+    keeps one; what Flux or Argo CD has not installed yet, no node can have."""
+    sharing, facts = build.sharing, build.facts
+    ours = [release for release in releases if release.chart in (PLUGIN, OPERATOR)]
+    live = facts.release(ours[0].namespace, ours[0].name) if ours else None
+    if live and live.keeper and _configs_of(live.values) != _configs_of(ours[0].values):
+        return ()
+    changes, left = label_changes(sharing if ours else NodeSharing(sharing.default), facts)
     build.findings += left
+    _check_pods(build, [change.node for change in changes if change.disturbs])
     return tuple(changes)
+
+
+def _configs_of(values: Mapping[str, Any]) -> object:
+    """The configurations in the values of a chart."""
+    return value_at(values, "config.map") or value_at(values, CONFIGS) or {}
+
+
+def _check_pods(build: StackBuilder, nodes: Sequence[str]) -> None:
+    """Report the nodes whose sharing would change under pods with GPUs."""
+    busy = [name for name in nodes if build.facts.gpu_pods.get(name)]
+    if busy and not build.access.allow_disruption:
+        pods = [pod for name in busy for pod in build.facts.gpu_pods[name]]
+        shown = ", ".join(pods[:MAX_SHOWN_PODS])
+        build.findings.append(findings.SHARING_WITH_PODS(nodes=_shown(busy), pods=shown))

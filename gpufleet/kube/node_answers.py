@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,6 +91,29 @@ class NodeKinds(Entry):
 
 
 load_node_kinds = entry_loader(NodeKinds, "kube/node_kinds")
+
+
+def uses_gpus(pod: Answer) -> bool:
+    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return False
+    for each in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        limits = (each.get("resources") or {}).get("limits") or {}
+        if any(is_gpu(name) and str(count) != "0" for name, count in limits.items()):
+            return True
+    return False
+
+
+def gpu_pods_by_node(pods: Iterable[Answer]) -> dict[str, tuple[str, ...]]:
+    """Node -> its pods with GPUs, as NAMESPACE/NAME."""
+    found: dict[str, tuple[str, ...]] = {}
+    for pod in pods:
+        if uses_gpus(pod):
+            about, node = pod["metadata"], str(pod["spec"]["nodeName"])
+            name = f"{about.get('namespace') or ''}/{about['name']}"
+            found[node] = (*found.get(node, ()), name)
+    return found
 
 
 def parse_node(answer: Answer) -> ClusterNode:

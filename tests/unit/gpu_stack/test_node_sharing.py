@@ -12,7 +12,8 @@ import yaml
 from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, group_changes
-from gpufleet.kube.facts import ClusterFacts, ClusterNode
+from gpufleet.kube.facts import ClusterFacts, ClusterNode, HelmRelease
+from gpufleet.kube.keepers import Keeper
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, codes, stack, values
 
 PLUGIN, OPERATOR = "nvidia-device-plugin", "gpu-operator"
@@ -170,6 +171,37 @@ def test_without_a_plugin_of_gpufleet_no_label_is_left() -> None:
     assert labels(plan) == {"gpu-1": ""}
     (found,) = [each for each in plan.findings if each.code == "GF887"]
     assert "gpu_sharing" in found.message
+
+
+def test_sharing_does_not_change_under_pods_with_gpus() -> None:
+    """A pod that has a GPU to itself would get company."""
+    nodes = labelled(gpu("gpu-1"), "time-slicing-4"), gpu("gpu-2")
+    facts = replace(cluster(*nodes), gpu_pods={"gpu-1": ("team/a", "team/b"), "cpu-1": ("team/c",)})
+
+    def found(keys: dict[str, Any], **data: Any) -> set[str]:
+        plan = stack(facts, keys={"gpu-1": keys}, device_plugin_enabled=True, **data)
+        return {each.code for each in plan.blockers}
+
+    assert found(SLICED) == set()
+    assert found(MPS) == found({}) == {"GF976"}
+    assert found(MPS, cluster_allow_disruption=True) == set()
+    assert found({}, device_plugin_time_slicing=4) == set(), "as the cluster says"
+    idle = stack(facts, keys={"gpu-1": SLICED, "gpu-2": MPS}, device_plugin_enabled=True)
+    assert not idle.blockers
+
+
+def test_a_label_waits_for_the_configurations_that_flux_installs() -> None:
+    keeper = Keeper("Flux", "HelmRelease", "flux-system", "gpufleet-nvidia-device-plugin")
+    there = {"config": {"map": {"default": "version: v1\n"}}}
+    release = HelmRelease(
+        PLUGIN, "kube-system", 1, "deployed", PLUGIN, "0.20.0", "", there, keeper=keeper
+    )
+    keys = {"gpu-1": SLICED}
+    early = stack(replace(cluster(), releases=(release,)), keys=keys, device_plugin_enabled=True)
+    assert labels(early) == {}
+    release = replace(release, values=values(early, PLUGIN))
+    late = stack(replace(cluster(), releases=(release,)), keys=keys, device_plugin_enabled=True)
+    assert labels(late) == {"gpu-1": "time-slicing-4"}
 
 
 def test_only_a_host_of_that_name_gives_its_keys() -> None:
