@@ -26,6 +26,7 @@ def gpu_nodes(bench: Bench) -> list[str]:
     return [node.metadata.name for node in nodes if "nvidia.com/gpu" in node.status.capacity]
 
 
+@pytest.mark.extended
 @pytest.mark.claim(
     "Nodes get the label of their configuration of the device plugin, and lose it with the keys; "
     "a label of another user stays.",
