@@ -99,13 +99,13 @@ def _operators(build: StackBuilder) -> list[str]:
 
 def only_for_plugin(build: StackBuilder) -> list[str]:
     """Names of the settings in use that only our plugin supports."""
-    wanted, modes = build.settings.device_plugin, build.sharing.modes.values()
+    wanted, keys = build.settings.device_plugin, build.sharing.nodes.values()
     given = {
         "device_plugin_values": wanted.values,
         "device_plugin_time_slicing": wanted.time_slicing,
         "device_plugin_mig_strategy": wanted.mig_strategy != "none",
-        "gpu_sharing": any(mode.sharing != "none" for mode in modes),
-        "gpu_mig": any(mode.strategy != "none" for mode in modes),
+        "gpu_sharing": any(each.sharing not in (None, "none") for each in keys),
+        "gpu_mig_strategy": any(each.mig_strategy for each in keys),
     }
     return [key for key, value in given.items() if value]
 

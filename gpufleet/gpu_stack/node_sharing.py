@@ -14,11 +14,13 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role
+from gpufleet.core.merge import value_at
 from gpufleet.core.names import fold_names
 from gpufleet.gpu.settings import GpuSettings
 from gpufleet.gpu.sharing import check_sharing, divides_gpus
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.settings import DevicePluginSettings
+from gpufleet.gpu_stack.settings import ClusterSettings
+from gpufleet.helm.builder import OPERATOR
 from gpufleet.kube.facts import ClusterFacts, ClusterNode
 from gpufleet.kube.node_answers import GPU_RESOURCE, is_gpu
 
@@ -139,18 +141,31 @@ def load_gpu_keys(
 
 
 def plan_sharing(
-    plugin: DevicePluginSettings, facts: ClusterFacts, hosts: Mapping[str, GpuSettings]
+    settings: ClusterSettings, facts: ClusterFacts, hosts: Mapping[str, GpuSettings]
 ) -> NodeSharing:
-    """How the nodes of a cluster share their GPUs. `hosts`: the inventory's GPU nodes."""
+    """How the nodes of a cluster share their GPUs. `hosts`: the inventory's GPU nodes. If the user
+    configures the plugin, a MIG layout alone asks for nothing."""
+    plugin, own = settings.device_plugin, _is_plugin_configured(settings)
     sliced = plugin.time_slicing
     shares = "time-slicing" if sliced else "none"
     default = SharingMode(shares, sliced or 1, plugin.mig_strategy)
     known = _keys_by_node(hosts)
     nodes = {node.name: known[node.name] for node in facts.nodes if node.name in known}
     modes = {
-        name: mode for name, keys in nodes.items() if (mode := _mode_of(keys, default)) is not None
+        name: mode
+        for name, keys in nodes.items()
+        if (keys.sharing or keys.mig_strategy or not own) and (mode := _mode_of(keys, default))
     }
     return NodeSharing(default, nodes, modes)
+
+
+def _is_plugin_configured(settings: ClusterSettings) -> bool:
+    """True if the user's values have configurations of the plugin, or a MIG strategy."""
+    plugin, operator = settings.device_plugin.values, settings.gpu_operator.values
+    paths = ("devicePlugin.config", "mig.strategy")
+    if settings.cluster.stack == OPERATOR:
+        return any(value_at(operator, path) for path in paths)
+    return bool(plugin.get("config") or plugin.get("migStrategy"))
 
 
 def _keys_by_node(hosts: Mapping[str, GpuSettings]) -> dict[str, GpuSettings]:

@@ -87,7 +87,7 @@ def plan_stack(
         charts=charts,
         gpu_nodes=known,
         settings=settings,
-        sharing=plan_sharing(plugin, facts, keys),
+        sharing=plan_sharing(settings, facts, keys),
         findings=list(wrong),
         labels=catalog_labels if plugin.nfd is not False or plugin.label_nodes else {},
     )

@@ -194,7 +194,7 @@ class CheckedCluster(Subject):
         """The GPU nodes whose hosts' keys say how pods share the GPUs, with these keys."""
         keys = self.target.gpu_keys
         found = [(node, keys.get(node.metadata.name, {})) for node in self.gpu_nodes]
-        return [(node, each) for node, each in found if is_shared_by_keys(each)]
+        return [(node, each) for node, each in found if is_shared_by_keys(each, self.data)]
 
     @cached_property
     def workloads(self) -> list[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.inventory import NODES_GROUP
+from gpufleet.core.merge import value_at
 from gpufleet.verify.answers import is_gpu_name
 from gpufleet.verify.inventory import Target
 
@@ -36,9 +37,16 @@ def keys_of_nodes(targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def is_shared_by_keys(keys: Data) -> bool:
-    """True if the keys choose a configuration of the plugin."""
-    return bool(keys.get("gpu_sharing")) or _divides(keys)
+def is_shared_by_keys(keys: Data, cluster: Data) -> bool:
+    """True if the keys choose a configuration of the plugin. If the user configures the plugin, a
+    MIG layout alone does not."""
+    if not keys.get("gpu_sharing") and not _divides(keys):
+        return False
+    operator = cluster.get("cluster_stack") == "gpu-operator"
+    values = cluster.get("gpu_operator_values" if operator else "device_plugin_values") or {}
+    paths = ("devicePlugin.config", "mig.strategy") if operator else ("config", "migStrategy")
+    own = any(value_at(values, path) for path in paths)
+    return not own or bool(keys.get("gpu_sharing") or keys.get("gpu_mig_strategy"))
 
 
 def plugin_config_name(keys: Data, cluster: Data) -> str:

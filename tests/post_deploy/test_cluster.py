@@ -96,8 +96,7 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
     wrong = []
     without = left_out(cluster, PLUGIN)
     shares = int(cluster.data.get("device_plugin_time_slicing") or 1)
-    judged = cluster.nodes_with_keys()  # gpus_are_shared checks these
-    without |= {node.metadata.name for node, _ in judged}
+    without |= {node.metadata.name for node, _ in _shared_nodes(cluster)}  # gpus_are_shared
     for node in (found for found in cluster.gpu_nodes if found.metadata.name not in without):
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
@@ -115,10 +114,9 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
 def test_gpus_are_shared(cluster: CheckedCluster) -> None:
     """Each node with keys about sharing has the device plugin's configuration for it, and
     advertises the resources of this configuration."""
-    judged = cluster.nodes_with_keys()
-    cluster.need(judged, "no node has gpu_sharing, or MIG devices by gpu_mig")
-    off = cluster.data.get("device_plugin_enabled") is False
-    cluster.need(not off, "device_plugin_enabled is False")
+    judged = _shared_nodes(cluster)
+    why = "no node has gpu_sharing or MIG devices by gpu_mig, or gpufleet installs no device plugin"
+    cluster.need(judged, why)
     wrong = []
     for node, keys in judged:
         labels, offered = node.metadata.labels or {}, node.status.allocatable or {}
@@ -136,6 +134,13 @@ def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:
     server = cluster.ask(client.VersionApi(cluster.api).get_code).git_version
     wrong = wrong_versions(cluster.data, server, there)
     cluster.expect(not wrong, kinds.NOT_AS_APPLIED, "the inventory's versions", "; ".join(wrong))
+
+
+def _shared_nodes(cluster: CheckedCluster) -> list[tuple[Any, Mapping[str, Any]]]:
+    """The nodes that a device plugin of gpufleet shares by their keys, with these keys."""
+    found = cluster.nodes_with_keys()
+    managed = found and _is_managed(cluster, "nvidia-device-plugin", "device_plugin_enabled")
+    return found if managed else []
 
 
 def _is_managed(cluster: CheckedCluster, chart: str, key: str) -> bool:

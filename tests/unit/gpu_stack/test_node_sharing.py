@@ -275,6 +275,17 @@ def test_values_of_the_user_that_prevent_it_are_blockers(own: dict[str, Any]) ->
     assert not shared({}, device_plugin_values=own).blockers
 
 
+def test_a_layout_alone_leaves_the_plugin_to_the_user() -> None:
+    """The layout is the host's, and the user may share the devices in another way."""
+    own = {"config": {"default": "mine", "map": {"mine": "version: v1"}}}
+    plan = shared({"gpu-1": MIXED}, device_plugin_values=own)
+    assert (labels(plan), list(plan.blockers)) == ({}, [])
+    operator = operated({"gpu-1": MIXED}, gpu_operator_values={"mig": {"strategy": "single"}})
+    assert (labels(operator), list(operator.blockers)) == ({}, [])
+    there = stack(cluster(), keys={"gpu-1": MIXED}, device_plugin_enabled=False)
+    assert "GF887" not in codes(there), "gpu_mig has an effect on the host"
+
+
 def test_configurations_of_the_user_stay_beside_ours() -> None:
     plan = shared(
         {"gpu-1": SLICED}, device_plugin_values={"config": {"map": {"mine": "version: v1"}}}

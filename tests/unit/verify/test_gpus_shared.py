@@ -37,6 +37,7 @@ def cluster_of(
         ),
     )
     found = [Target("gpu-01.example.com", ("gpu_nodes",), keys)]
+    data = {"device_plugin_enabled": True, **data}
     target = Target("@local", ("gpu_cluster",), data, gpu_keys=keys_of_nodes(found))
     cluster = CheckedCluster(target)
     cluster.__dict__.update(nodes=[node], pods=[])
@@ -101,3 +102,16 @@ def test_without_a_count_only_the_label_is_compared() -> None:
 def test_without_keys_the_check_is_skipped(keys: dict[str, Any]) -> None:
     with pytest.raises(pytest.skip.Exception):
         check(cluster_of(keys, None, {GPU: "2"}))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"device_plugin_values": {"config": {"name": "mine"}}},
+        {"device_plugin_values": {"migStrategy": "single"}},
+        {"device_plugin_enabled": False},
+    ],
+)
+def test_a_layout_alone_says_nothing_about_the_plugin_of_the_user(data: dict[str, Any]) -> None:
+    with pytest.raises(pytest.skip.Exception):
+        check(cluster_of(MIXED, None, {GPU: "2"}, **data))
