@@ -47,7 +47,7 @@ def _shown(nodes: Sequence[str]) -> str:
 
 
 def _of_keys(build: StackBuilder) -> Iterator[Refusal]:
-    """Nodes whose keys do not fit to those of the cluster, or to their GPUs."""
+    """Nodes whose keys contradict those of the cluster, or the limits of their GPUs."""
     sharing = build.sharing
     uneven = [
         name
@@ -56,11 +56,11 @@ def _of_keys(build: StackBuilder) -> Iterator[Refusal]:
     ]
     why = "with the MIG strategy single, all GPUs of a node need MIG devices of one profile"
     yield uneven, why, 'Set gpu_mig_strategy = "mixed", or use one profile on all GPUs.'
+    many = {name for name in sharing.using("mps") if sharing.modes[name].replicas > MAX_OLD_CLIENTS}
     old = [
         node.name
         for node in build.facts.nodes
-        if node.name in sharing.using("mps")
-        and sharing.modes[node.name].replicas > MAX_OLD_CLIENTS
+        if node.name in many
         and _is_old(node.labels.get(COMPUTE[0], ""), node.labels.get(COMPUTE[1], ""))
     ]
     why = f"by MPS, the plugin shares GPUs before Turing among at most {MAX_OLD_CLIENTS} pods"

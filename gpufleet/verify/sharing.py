@@ -28,7 +28,7 @@ def keys_of_nodes(targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
     domain if no other has that."""
     hosts = [target for target in targets if NODES_GROUP in target.groups]
     shorts = Counter(host.name.partition(".")[0] for host in hosts)
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for host in hosts:
         short = host.name.partition(".")[0]
         keys = {key: host.data[key] for key in SHARING_KEYS if host.data.get(key) is not None}
