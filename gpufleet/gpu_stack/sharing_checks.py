@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.merge import value_at
 from gpufleet.core.names import fold_names
 from gpufleet.core.render import render_template
@@ -18,6 +19,7 @@ from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.existing import existing_nfds
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.node_sharing import LabelChange, NodeSharing, label_changes
+from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.release import Release
 
@@ -152,7 +154,9 @@ def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tupl
         return ()
     changes, left = label_changes(sharing if ours else NodeSharing(sharing.default), facts)
     build.findings += left
-    _check_pods(build, [change.node for change in changes if change.disturbs])
+    disturbed = [change.node for change in changes if change.disturbs]
+    if refusal := refuse_with_pods(build.settings, facts.gpu_pods, disturbed):
+        build.findings.append(refusal)
     return tuple(changes)
 
 
@@ -161,10 +165,18 @@ def _configs_of(values: Mapping[str, Any]) -> object:
     return value_at(values, "config.map") or value_at(values, CONFIGS) or {}
 
 
-def _check_pods(build: StackBuilder, nodes: Sequence[str]) -> None:
-    """Report the nodes whose sharing would change under pods with GPUs."""
-    busy = [name for name in nodes if build.facts.gpu_pods.get(name)]
-    if busy and not build.access.allow_disruption:
-        pods = [pod for name in busy for pod in build.facts.gpu_pods[name]]
-        shown = ", ".join(pods[:MAX_SHOWN_PODS])
-        build.findings.append(findings.SHARING_WITH_PODS(nodes=_shown(busy), pods=shown))
+def refuse_with_pods(
+    settings: ClusterSettings, pods: Mapping[str, Sequence[str]], nodes: Iterable[str]
+) -> Finding | None:
+    """The finding if the sharing of nodes would change under pods with GPUs. `pods`: by node. The
+    operator's own pods, which test nodes, do not count."""
+    operator = settings.cluster.stack == OPERATOR
+    tests = f"{settings.gpu_operator.namespace}/" if operator else "/"
+    found = {
+        name: [pod for pod in pods.get(name, ()) if not pod.startswith(tests)] for name in nodes
+    }
+    busy = {name: each for name, each in found.items() if each}
+    if not busy or settings.cluster.allow_disruption:
+        return None
+    shown = ", ".join([pod for each in busy.values() for pod in each][:MAX_SHOWN_PODS])
+    return findings.SHARING_WITH_PODS(nodes=_shown(list(busy)), pods=shown)

@@ -126,7 +126,7 @@ class MemoryApi:
         root, _, plural = path.rpartition("/")
         everywhere = f"{root}/namespaces/"
         wanted = [each.partition("=") for each in query.get("labelSelector", "").split(",")]
-        kind = query.get("fieldSelector", "").removeprefix("type=")
+        field, _, value = query.get("fieldSelector", "").partition("=")
 
         def fits(name: str, body: Any) -> bool:
             folder = name.rpartition("/")[0]
@@ -137,7 +137,9 @@ class MemoryApi:
                 for key, equal, value in wanted
                 if key
             )
-            return here and known and kind in ("", body.get("type"))
+            fields = {"": "", "type": body.get("type")}
+            fields["spec.nodeName"] = (body.get("spec") or {}).get("nodeName")
+            return here and known and fields[field] == value
 
         return [body for name, body in self.objects.items() if fits(name, body)]
 
@@ -149,7 +151,7 @@ class MemoryApi:
         space = path.split("/namespaces/")[-1].split("/")[0] if "/namespaces/" in path else ""
         self.put(path, merge_mappings(body, {"metadata": {"namespace": space}}) if space else body)
 
-    def apply(self, path: str, body: Any, *, manager: str = "") -> None:
+    def apply(self, path: str, body: Any, *, manager: str = "", force: bool = True) -> None:
         """Apply an object as a whole; with a manager of its own, only its labels."""
         if manager:
             return self._apply_labels(path, body["metadata"].get("labels") or {}, manager)

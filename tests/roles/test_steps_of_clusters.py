@@ -222,3 +222,17 @@ def test_labels_of_configurations_come_after_the_plugin_has_them(bench: ClusterB
     bench.nodes = {}
     steps, _ = bench.run(take_away, monitoring_enabled=False)
     assert f"  merge nodes/gpu-1 {CONFIG}=None gpufleet-labelled=None" in steps
+
+
+def test_a_pod_that_got_a_gpu_since_the_plan_keeps_the_sharing(bench: ClusterBench) -> None:
+    bench.nodes = {"gpu-1": MPS}
+
+    def late() -> None:
+        install()
+        bench.api.pod("train-0", gpus=1)
+
+    _, part = bench.run(late, monitoring_enabled=False)
+    assert (part.status, {found.code for found in part.findings}) == ("failed", {"GF976"})
+    assert CONFIG not in bench.api.get("/api/v1/nodes/gpu-1")["metadata"].get("labels", {})
+    _, part = bench.run(install, monitoring_enabled=False, cluster_allow_disruption=True)
+    assert part.status == "changed"

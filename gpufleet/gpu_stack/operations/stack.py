@@ -18,11 +18,13 @@ from gpufleet.gpu_stack.model import NODE_MARK, StackPlan, node_names, runtime_c
 from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, LabelChange, group_changes
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
+from gpufleet.gpu_stack.sharing_checks import refuse_with_pods
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.findings import NAMED_TWICE
-from gpufleet.kube.node_answers import LABEL_FIELD_MANAGER
+from gpufleet.kube.node_answers import LABEL_FIELD_MANAGER, gpu_pods_by_node
 from gpufleet.kube.objects import MANAGED_BY_LABELS
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.objects import ensure_namespace, write_object
 from gpufleet.run.reporting import RunReport
@@ -53,12 +55,12 @@ class Stack:
         """Remove the labels of configurations that the plugin will not have: it would not start."""
         retired = [change for change in self.plan.config_labels if change.retires]
         if retired:
-            set_config_labels("Remove labels of old sharing", self.run.cluster.api, retired, False)
+            set_config_labels("Remove labels of old sharing", self, retired, False)
 
     def share_gpus(self) -> None:
         """Set the labels of the plugin's configurations, which its release has now."""
         for sentence, changes in group_changes(self.plan.config_labels).items():
-            set_config_labels(sentence, self.run.cluster.api, changes, True)
+            set_config_labels(sentence, self, changes, True)
 
     def apply_rest(self) -> None:
         """Apply the releases that no role has applied yet."""
@@ -134,28 +136,34 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
 
 
 @host_operation
-def set_config_labels(api: ClusterApi, changes: Sequence[LabelChange], keep: bool) -> Commands:
+def set_config_labels(stack: Stack, changes: Sequence[LabelChange], keep: bool) -> Commands:
     """
     Set or remove the labels that name the device plugin's configuration.
 
-    + api: of the cluster
+    + stack: of the cluster
     + changes: the nodes, and the configuration of each
     + keep: False to remove labels
     """
     for change in changes:
-        name = change.after if keep else ""
         action = f"set the label {CONFIG_LABEL} of node {change.node}"
-        yield write_object(action, partial(_set_config_label, api, change.node, name))
+        yield write_object(action, partial(_set_config_label, stack.run, change, keep))
 
 
-def _set_config_label(api: ClusterApi, node: str, name: str) -> None:
-    """Server-side apply: fields of ours that are not in the body are removed. With the uid, the API
-    does not create a node that was deleted."""
-    path = f"/api/v1/nodes/{node}"
-    about = {"name": node, "uid": api.get(path)["metadata"]["uid"]}
-    labels = {CONFIG_LABEL: name} if name else {}
+def _set_config_label(run: ClusterRun, change: LabelChange, keep: bool) -> None:
+    """Server-side apply: fields of ours that are not in the body are removed; a label that another
+    user has set since the plan is a conflict. With the uid, no deleted node is created again."""
+    api, path = run.cluster.api, f"/api/v1/nodes/{change.node}"
+    node = api.find(path)
+    if node is None:
+        return
+    if change.disturbs:
+        pods = api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={change.node}")
+        if found := refuse_with_pods(run.settings, gpu_pods_by_node(pods), [change.node]):
+            raise ClusterProblem(found)
+    about = {"name": change.node, "uid": node["metadata"]["uid"]}
+    labels = {CONFIG_LABEL: change.after} if keep and change.after else {}
     body = {"apiVersion": "v1", "kind": "Node", "metadata": {**about, "labels": labels}}
-    api.apply(path, body, manager=LABEL_FIELD_MANAGER)
+    api.apply(path, body, manager=LABEL_FIELD_MANAGER, force=False)
 
 
 @host_operation
