@@ -30,7 +30,6 @@ from gpufleet.gitops.operations.clusters import (
 from gpufleet.gitops.operations.files import write_cluster
 from gpufleet.gitops.releases import Style
 from gpufleet.gitops.render import folder_names
-from gpufleet.gpu_stack.model import node_names
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.run.report_file import FileKind, write_file
 from gpufleet.verify.inventory import Target
@@ -71,8 +70,8 @@ def render(
     facts_path = prepare_output(save_facts, "--save-facts", FACTS_FILE)
     targets, chosen = choose_targets(inventory, limit)
     places = _places(chosen, Path(output or ""))
-    hosts = node_names(target.name for target in targets if NODES_GROUP in target.groups)
-    asked = RenderRequest(hosts, style if output else None, saved, date.today())
+    data = {target.name: target.data for target in targets if NODES_GROUP in target.groups}
+    asked = RenderRequest(data, style if output else None, saved, date.today())
     good, known = _render_all(places, asked)
     if facts_path:
         good = write_file(facts_path, lambda: facts_text(known)) and good

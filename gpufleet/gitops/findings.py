@@ -44,6 +44,14 @@ NODES_TO_LABEL = warning(
     "the label: {nodes}.",
     "kubectl label node NODE {label}={value}",
 )
+CONFIGS_TO_SET = warning(
+    "GF988",
+    "Nodes need the label of a configuration",
+    "gpu_sharing and gpu_mig request configurations of the device plugin, which labels of nodes "
+    "name, and a repository has no file for nodes. To set: {nodes}.",
+    "kubectl label --overwrite node NODE {label}=CONFIGURATION; without one: kubectl label node "
+    "NODE {label}-",
+)
 NO_SAVED_FACTS = blocker(
     "GF986",
     "No facts of the cluster",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -13,7 +13,8 @@ from gpufleet.core.secrets import MASK, SHORTEST, hide_secrets, without_secrets
 from gpufleet.gitops import findings
 from gpufleet.gitops.releases import LOGINS_SECRET, Style
 from gpufleet.gitops.render import Files, NeededSecret, render_files, stack_objects
-from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.model import StackPlan, node_names
+from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, HostData
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
@@ -40,18 +41,18 @@ def plan_files(
     name: str,
     settings: ClusterSettings,
     facts: ClusterFacts,
-    hosts: Collection[str],
+    data: HostData,
     style: Style,
     judge: Callable[[Release], ReleasePlan],
     today: date,
 ) -> ClusterFiles:
     """The files with which a cluster gets what `gpu_cluster` would do to it.
 
-    `name`: of the cluster in the inventory; `hosts`: names of its GPU nodes there; `judge`: plans
+    `name`: of the cluster in the inventory; `data`: of its GPU nodes there; `judge`: plans
     one release, as a run does.
     """
     catalog = load_charts()
-    plan = plan_stack(settings, facts, catalog, hosts)
+    plan = plan_stack(settings, facts, catalog, node_names(data), data)
     found = [*cluster_findings(catalog, facts.server.full, today), *plan.findings]
     if not plan.blockers:
         found += [each for release in plan.releases for each in judge(release).findings]
@@ -80,6 +81,9 @@ def _lacking(
     if plan.label_nodes and settings.cluster.stack == "device-plugin":
         nodes = ", ".join(plan.label_nodes)
         yield findings.NODES_TO_LABEL(nodes=nodes, label=plan.label, value=plan.label_value)
+    if plan.config_labels:
+        nodes = ", ".join(f"{each.node} ({each.after or 'none'})" for each in plan.config_labels)
+        yield findings.CONFIGS_TO_SET(nodes=nodes, label=CONFIG_LABEL)
 
 
 def _exposed(what: str, content: Mapping[str, object]) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from gpufleet.gpu import findings as found
 from gpufleet.gpu.layouts import Layout, layout_text, misfit_reason, profiles_of
 from gpufleet.gpu.models import load_mig_catalog
 from gpufleet.gpu.settings import ALL, GpuSettings
+from gpufleet.gpu.sharing import check_sharing, divides_gpus
 from gpufleet.role.protocol import RoleContext
 
 MIG_MANAGER = "nvidia-mig-manager.service"
@@ -40,11 +41,10 @@ class WantedGpu:
 
 
 def check_keys(settings: GpuSettings) -> list[Finding]:
-    """A finding if keys contradict each other."""
-    divides = any((settings.mig or {}).values())
-    if divides and settings.compute_mode not in (None, "default"):
-        return [found.COMPUTE_MODE_OF_MIG(mode=settings.compute_mode)]
-    return []
+    """Findings about contradictory keys."""
+    if divides_gpus(settings) and settings.compute_mode not in (None, "default"):
+        return [found.COMPUTE_MODE_OF_MIG(mode=settings.compute_mode), *check_sharing(settings)]
+    return check_sharing(settings)
 
 
 def check_targets(

@@ -60,6 +60,8 @@ def _parse_clocks(value: Any) -> Any:
 Layouts = Annotated[dict[str, Layout], BeforeValidator(_parse_layouts)]
 Clocks = Annotated[tuple[int, int] | Literal["default"], BeforeValidator(_parse_clocks)]
 ComputeMode = Literal["default", "exclusive-process", "prohibited"]
+Sharing = Literal["none", "time-slicing", "mps"]
+MigStrategy = Literal["mixed", "single"]
 
 
 class GpuSettings(RoleSettings):
@@ -89,6 +91,19 @@ class GpuSettings(RoleSettings):
         False,
         description="Reset an idle GPU if a change requires it: of MIG mode on Ampere GPUs, and of "
         "ECC. If the reset is not possible, a reboot completes the change (`node_reboot`).",
+    )
+    sharing: Sharing | None = Field(
+        None,
+        description="How pods share a GPU of this node of a cluster. Not set: as "
+        "`device_plugin_time_slicing` of the cluster says.",
+    )
+    replicas: int | None = Field(
+        None, ge=2, le=64, description="Pods that share each GPU, or each MIG device, of the node."
+    )
+    mig_strategy: MigStrategy | None = Field(
+        None,
+        description="How the cluster advertises the MIG devices of `gpu_mig`. Not set: as "
+        "`device_plugin_mig_strategy` of the cluster says, else `mixed`.",
     )
 
     @property

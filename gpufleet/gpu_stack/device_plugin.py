@@ -9,7 +9,7 @@ from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.existing import device_plugins, existing_nfds, offering_nodes, silent_nodes
 from gpufleet.gpu_stack.model import StackBuilder
-from gpufleet.gpu_stack.settings import DevicePluginSettings
+from gpufleet.gpu_stack.sharing_checks import check_node_sharing, config_texts
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.node_answers import load_node_kinds
@@ -29,7 +29,7 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     settings that only our plugin supports override it.
     """
     wanted = build.settings.device_plugin
-    own = _only_for_plugin(wanted)
+    own = only_for_plugin(build)
     others = [*_operators(build), *device_plugins(build)]
     nodes = offering_nodes(build)
     ours = build.managed(PLUGIN)
@@ -44,12 +44,14 @@ def plan_plugin(build: StackBuilder) -> Release | None:
         build.findings.append(findings.OPERATOR_THERE(found=f"release {mine.ref}"))
     if others or nodes:
         build.report_twice(PLUGIN, others[0] if others else on_nodes(nodes), TWO_PLUGINS)
+    check_node_sharing(build, PLUGIN)
     values = chart_values(
         "device-plugin/nvidia-device-plugin.yaml",
         gfd=wanted.gfd,
-        mig_strategy=wanted.mig_strategy,
+        mig_strategy="none" if build.sharing.modes else wanted.mig_strategy,
         runtime_class=wanted.runtime_class,
-        time_slicing=wanted.time_slicing,
+        configs=config_texts(build.sharing),
+        default_config=build.sharing.default_name,
         gpu_labels=build.catalog.gpu_labels.all,
     )
     release = build.release(
@@ -95,12 +97,15 @@ def _operators(build: StackBuilder) -> list[str]:
     return [*policies, *([f"GPU Operator of release {theirs.ref}"] if theirs else [])]
 
 
-def _only_for_plugin(wanted: DevicePluginSettings) -> list[str]:
+def only_for_plugin(build: StackBuilder) -> list[str]:
     """Names of the settings in use that only our plugin supports."""
+    wanted, keys = build.settings.device_plugin, build.sharing.nodes.values()
     given = {
         "device_plugin_values": wanted.values,
         "device_plugin_time_slicing": wanted.time_slicing,
         "device_plugin_mig_strategy": wanted.mig_strategy != "none",
+        "gpu_sharing": any(each.sharing not in (None, "none") for each in keys),
+        "gpu_mig_strategy": any(each.mig_strategy for each in keys),
     }
     return [key for key, value in given.items() if value]
 

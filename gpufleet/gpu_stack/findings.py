@@ -232,12 +232,47 @@ OPERATOR_NOT_SCRAPED = warning(
 )
 
 HANDLER_UNKNOWN = warning(
-    "GF972",
+    "GF977",
     "RuntimeClass without its handler",
     "RuntimeClass {name} has the handler {handler}, and the container runtime of {nodes} does not "
     "know it: pods that name the class do not start there.",
     "`gpufleet doctor` says if the configuration lacks the handler, or the runtime has not read "
     "it.",
+)
+
+SHARING_REFUSED = blocker(
+    "GF972",
+    "GPU sharing not possible",
+    "The GPUs of {nodes} cannot be shared as gpu_sharing and gpu_mig request: {why}.",
+    "{instead}",
+    description="The keys of a host and the device plugin, or the GPU Operator, do not fit. The "
+    "message says why. Nothing was done.",
+    advice="Change the keys, or use a newer chart, as the finding says.",
+)
+
+CONFIG_OF_OTHERS = warning(
+    "GF974",
+    "Node has another configuration of the device plugin",
+    "Node {node} has the label nvidia.com/device-plugin.config={found}, which gpufleet did not "
+    "set. Its GPUs are not shared as its host's keys request ({wanted}).",
+    "Remove the label, and run again: `kubectl label node {node} nvidia.com/device-plugin.config-`;"
+    " or remove the keys gpu_sharing and gpu_mig of the host.",
+)
+
+SHARING_WITH_PODS = blocker(
+    "GF976",
+    "Sharing would change while pods use GPUs",
+    "Pods use GPUs of {nodes}, such as {pods}, and gpu_sharing or gpu_mig change how these GPUs "
+    "are shared: new pods would get GPUs that such a pod has to itself.",
+    "Drain the nodes (`kubectl drain NODE --ignore-daemonsets`), run again, and uncordon them. To "
+    "change it anyway, set cluster_allow_disruption = True.",
+)
+
+KEYS_OF_A_NODE = blocker(
+    "GF975",
+    "Invalid keys of a node",
+    "{host} has keys from which its cluster cannot be planned: {problem}",
+    "Correct them in the inventory. `gpufleet plan INVENTORY --limit {host}` shows all problems.",
 )
 
 NO_EFFECT = warning(

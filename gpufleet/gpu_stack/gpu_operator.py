@@ -18,6 +18,7 @@ from gpufleet.gpu_stack.existing import (
 )
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.sharing import sharing_variables
+from gpufleet.gpu_stack.sharing_checks import check_node_sharing, config_texts
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
@@ -34,7 +35,7 @@ SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
 PLUGIN_SWITCH, PLUGIN_CONFIG = "devicePlugin.enabled", "devicePlugin.config.name"
 NFD_AFFINITY = "node-feature-discovery.worker.affinity"
-PLUGIN_DATA = "devicePlugin.config.data"  # time-slicing of the plugin
+PLUGIN_DATA = "devicePlugin.config.data"  # configurations of the plugin
 OPERATOR_LIMITED = (
     "label each node that has one (kubectl label node NAME nvidia.com/gpu.deploy.device-plugin="
     "false)"
@@ -56,12 +57,15 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
         toolkit = _enabled(policy.spec, "toolkit", default=driver) if policy else driver
     plugin = build.settings.device_plugin
     _report_ignored_settings(build)
+    check_node_sharing(build, OPERATOR)
+    strategy = min(build.sharing.strategies, default="none")
     values = chart_values(
         "gpu-operator/gpu-operator.yaml",
         driver=driver,
         toolkit=toolkit,
-        mig_strategy=plugin.mig_strategy if build.has_feature(OPERATOR, "mig.strategy") else None,
-        time_slicing=plugin.time_slicing if build.has_feature(OPERATOR, PLUGIN_DATA) else None,
+        mig_strategy=strategy if build.has_feature(OPERATOR, "mig.strategy") else None,
+        configs=config_texts(build.sharing) if build.has_feature(OPERATOR, PLUGIN_DATA) else {},
+        default_config=build.sharing.default_name,
         nfd=not existing_nfds(build) if plugin.nfd == "auto" else plugin.nfd,
         plugin=_enables_plugin(build),
         exporter=_enables_exporter(build),
@@ -158,7 +162,8 @@ def _enables_plugin(build: StackBuilder) -> bool | None:
     others = device_plugins(build)
     # with a ClusterPolicy, the visible plugin is the operator's
     nodes = [] if build.facts.cluster_policies else offering_nodes(build)
-    own = (plugin.time_slicing, plugin.mig_strategy != "none", value_at(values, PLUGIN_CONFIG))
+    sharing = build.sharing
+    own = (sharing.shares, sharing.strategies, value_at(values, PLUGIN_CONFIG))
     if wanted == "auto" and nodes and not others and any(own):
         wanted = True  # as in plan_plugin(): a setting overrides the weaker sign
     found = others or ([on_nodes(nodes)] if nodes else [])

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
+from gpufleet.gpu_stack.node_sharing import LabelChange, NodeSharing
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import ReleaseBuilder
 from gpufleet.helm.chart_choice import has_feature, load_charts
@@ -28,6 +29,7 @@ class StackPlan:
     the rules about GPUs. `counters`: the ConfigMap with the exporter's list. `exporter_monitor`:
     its ServiceMonitor, if its chart creates no suitable one. None keeps the existing one.
     `receivers`: namespace and name of the user's Secret with Alertmanager's receivers.
+    `config_labels`: nodes that get another configuration of the device plugin.
     """
 
     releases: tuple[Release, ...]
@@ -42,6 +44,7 @@ class StackPlan:
     counters: ObjectSet
     exporter_monitor: ObjectSet | None
     receivers: tuple[str, str] | None
+    config_labels: tuple[LabelChange, ...]
     findings: tuple[Finding, ...]
 
     @property
@@ -54,6 +57,7 @@ class StackBuilder(ReleaseBuilder):
     """A builder that has the settings of every role."""
 
     settings: ClusterSettings
+    sharing: NodeSharing
 
     def has_feature(self, chart: str, feature: str) -> bool:
         """True if the selected version of a chart has a value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import MappingProxyType
 
 from gpufleet.combinations.models import load_combinations
 from gpufleet.core.merge import merge_mappings, value_at
@@ -17,9 +18,15 @@ from gpufleet.gpu_stack.existing import (
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter_release
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackBuilder, StackPlan, our_releases
+from gpufleet.gpu_stack.node_sharing import HostData, load_gpu_keys, plan_sharing
 from gpufleet.gpu_stack.reliances import reliance_conflicts
 from gpufleet.gpu_stack.removal import left_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
+from gpufleet.gpu_stack.sharing_checks import (
+    parts_of_sharing,
+    plan_config_labels,
+    values_of_sharing,
+)
 from gpufleet.helm.builder import OPERATOR, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts
 from gpufleet.helm.chart_models import ChartCatalog
@@ -52,6 +59,7 @@ ONLY_FOR_STACK = (
     "grafana_existing_secret",
     "admission_webhooks",
 )
+NO_DATA: HostData = MappingProxyType({})
 OPERATOR_VERSION = "operator.prometheus.io/version"  # annotation of the CRDs
 
 
@@ -60,10 +68,12 @@ def plan_stack(
     facts: ClusterFacts,
     catalog: ChartCatalog,
     hosts: Collection[str] = (),
+    data: HostData = NO_DATA,
 ) -> StackPlan:
     """Plan the releases of one cluster. Problems are reported as findings, not raised.
 
     `hosts`: names in the inventory's group gpu_nodes; names that are not nodes have no effect.
+    `data`: host of that group -> its data.
     """
     access = settings.cluster
     plugin, catalog_labels = settings.device_plugin, catalog.gpu_labels.labels
@@ -72,6 +82,7 @@ def plan_stack(
     named = tuple(node.name for node in facts.nodes if node.name in hosts)
     label_nodes = _unlabelled(settings, facts, catalog, {*labelled, *named})
     known = tuple(dict.fromkeys([*labelled, *label_nodes]))
+    keys, wrong = load_gpu_keys(data, facts)
     build = StackBuilder(
         access=access,
         ours={ref.name: ref for ref in our_releases(settings)},
@@ -80,6 +91,8 @@ def plan_stack(
         charts=charts,
         gpu_nodes=known,
         settings=settings,
+        sharing=plan_sharing(settings, facts, keys),
+        findings=list(wrong),
         labels=catalog_labels if plugin.nfd is not False or plugin.label_nodes else {},
     )
     monitoring = settings.monitoring
@@ -116,8 +129,10 @@ def plan_stack(
     asked += [] if prometheus_operators(build) else ["operator"]
     asked += ["dashboards"] if grafana is not None and dashboards.objects else []
     asked += ["alerts"] if monitors.install and alerts.objects else []
-    keys = vars(plugin) | vars(monitoring)
-    build.findings += reliance_conflicts(releases, asked, catalog, keys)
+    asked += parts_of_sharing(build)
+    wanted = vars(plugin) | vars(monitoring) | values_of_sharing(build)
+    build.findings += reliance_conflicts(releases, asked, catalog, wanted)
+    config_labels = plan_config_labels(build, releases)
     build.findings += judge_cluster(releases, facts, load_combinations())
     if not any(finding.blocks for finding in build.findings):  # blockers name such releases, too
         planned = [ReleaseRef(each.namespace, each.name) for each in releases]
@@ -137,6 +152,7 @@ def plan_stack(
         receivers=(alertmanager_namespace(prometheus), monitoring.alert_receivers)
         if prometheus and monitoring.alert_receivers
         else None,
+        config_labels=config_labels,
         findings=tuple(dict.fromkeys(build.findings)),
     )
 
@@ -221,7 +237,6 @@ def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: boo
         "admission-webhooks": wanted.admission_webhooks,
         "exporter-memory": wanted.exporter_memory,
         "runtime-class": plugin.runtime_class,
-        "mig-strategy": plugin.mig_strategy != "none",
         "time-slicing": plugin.time_slicing,
         "node-problems": wanted.node_problems,
         "node-labels": True,

@@ -13,13 +13,14 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.model import NODE_MARK, our_releases
+from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
 from gpufleet.helm.release import is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.helm_releases import ADOPTED_LABEL
-from gpufleet.kube.node_answers import is_gpu
+from gpufleet.kube.node_answers import uses_gpus
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
 Item = Mapping[str, Any]
@@ -82,7 +83,7 @@ class StackRemoval:
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for the JSON report."""
-        nodes = ", ".join(name for name, _ in self.nodes)
+        nodes = ", ".join(dict.fromkeys(name for name, _ in self.nodes))
         return {
             "steps": [
                 *(
@@ -126,7 +127,7 @@ def plan_stack_removal(
         releases=releases,
         foreign=foreign,
         objects=tuple(each for each in remains.objects if each not in passwords),
-        nodes=tuple(sorted(remains.nodes.items())),
+        nodes=tuple(sorted({*remains.nodes.items(), *_config_labels(facts)})),
         findings=tuple(dict.fromkeys(notes)),
     )
 
@@ -164,7 +165,7 @@ def _disrupted(
     pods = [
         ref_of(pod, "Pod")
         for pod in remains.pods
-        if _has_gpus(pod) and pod["metadata"].get("namespace") not in tests
+        if uses_gpus(pod) and pod["metadata"].get("namespace") not in tests
     ]
     if gone and pods and not settings.cluster.allow_disruption:
         yield findings.PODS_USE_GPUS(
@@ -245,19 +246,12 @@ def marked_nodes(items: Iterable[Item]) -> dict[str, str]:
     return {name: str(label) for name, label in marks.items() if label}
 
 
+def _config_labels(facts: ClusterFacts) -> list[tuple[str, str]]:
+    """The nodes on which gpufleet chose a configuration of the device plugin, with the label."""
+    return [(node.name, CONFIG_LABEL) for node in facts.nodes if CONFIG_LABEL in node.own_labels]
+
+
 def name_objects(refs: Sequence[ObjectRef]) -> str:
     """The first references, as text."""
     more = len(refs) - MAX_SHOWN_OBJECTS
     return ", ".join(map(str, refs[:MAX_SHOWN_OBJECTS])) + (f" and {more} more" if more > 0 else "")
-
-
-def _has_gpus(pod: Item) -> bool:
-    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices."""
-    spec, status = pod["spec"], pod.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
-        return False
-    for each in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        limits = (each.get("resources") or {}).get("limits") or {}
-        if any(is_gpu(name) and str(count) != "0" for name, count in limits.items()):
-            return True
-    return False

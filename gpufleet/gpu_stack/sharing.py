@@ -63,7 +63,7 @@ def _are_shared(build: StackBuilder) -> bool | None:
     files = value_at(config, "data" if operator else "map")
     texts = files.values() if isinstance(files, Mapping) else ()
     labels = [node.labels.get(STRATEGY, "none") for node in build.facts.nodes]
-    if plugin.time_slicing or any(map(_shares, texts)) or set(labels) - {"none", ""}:
+    if build.sharing.shares or any(map(_shares, texts)) or set(labels) - {"none", ""}:
         return True
     named = value_at(config, "name") and not (operator and texts)  # its chart creates that one
     return None if named else False

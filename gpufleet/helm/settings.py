@@ -150,8 +150,8 @@ class ClusterAccess(RoleSettings):
     )
     allow_disruption: bool = Field(
         False,
-        description="Let a removal take the device plugin or the GPU Operator away while pods use "
-        "GPUs.",
+        description="Let a removal take the device plugin or the GPU Operator away, and a run "
+        "change how nodes share GPUs, while pods use them.",
     )
     adopt_releases: bool = Field(
         False,

@@ -14,7 +14,7 @@ from gpufleet.kube.helm_releases import (
     revision_of,
 )
 from gpufleet.kube.kept_releases import with_keepers
-from gpufleet.kube.node_answers import parse_node
+from gpufleet.kube.node_answers import gpu_pods_by_node, parse_node
 from gpufleet.kube.operated import load_operated_kinds, operated_states
 from gpufleet.kube.parse import (
     parse_api_services,
@@ -60,6 +60,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         server=parse_version(found["version"]),
         apis=parse_apis(found["groups"]),
         nodes=tuple(map(parse_node, found["nodes"])),
+        gpu_pods=gpu_pods_by_node(found["pods"]),
         crds=parse_crds(found["crds"], found["resources"]),
         releases=releases,
         own_releases=installed_releases(found["own_releases"]),

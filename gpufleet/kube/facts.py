@@ -236,6 +236,7 @@ class ClusterFacts:
     server: ServerVersion
     apis: frozenset[str] = frozenset()  # group/version of all APIs except the core API
     nodes: tuple[ClusterNode, ...] = ()
+    gpu_pods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by node: NAMESPACE/NAME
     crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
     releases: tuple[HelmRelease, ...] = ()  # only the requested ones
     own_releases: tuple[ReleaseRef, ...] = ()  # all with gpufleet's label, if it may list Secrets

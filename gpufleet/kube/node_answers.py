@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from gpufleet.core.entries import Entry, Sourced, entry_loader
 Answer = Mapping[str, Any]
 GPU_RESOURCE = "nvidia.com/gpu"  # https://github.com/NVIDIA/k8s-device-plugin (read 2026-11-20)
 GPU_VARIANTS = (f"{GPU_RESOURCE}.", "nvidia.com/mig-")  # beginnings of names
+LABEL_FIELD_MANAGER = "gpufleet-labels"  # field manager of labels that gpufleet applies to nodes
 _OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
 _QUANTITY = re.compile(r"(\d+)(k|M)?")
 
@@ -34,7 +35,8 @@ class ClusterNode:
 
     `down`: why no pod can start on it now, or None. `foreign`: why it never runs pods of a Linux
     DaemonSet, or "". `runtime`: as its kubelet reports it, containerd://2.1.5. `handlers`: those of
-    its runtime, () if the kubelet or the runtime is too old to say.
+    its runtime, () if the kubelet or the runtime is too old to say. `own_labels`: those that
+    gpufleet applied and nobody has changed since.
     """
 
     name: str
@@ -46,6 +48,7 @@ class ClusterNode:
     foreign: str | None = None
     runtime: str = ""
     handlers: tuple[str, ...] = ()
+    own_labels: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -92,6 +95,29 @@ class NodeKinds(Entry):
 load_node_kinds = entry_loader(NodeKinds, "kube/node_kinds")
 
 
+def uses_gpus(pod: Answer) -> bool:
+    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return False
+    for each in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        limits = (each.get("resources") or {}).get("limits") or {}
+        if any(is_gpu(name) and str(count) != "0" for name, count in limits.items()):
+            return True
+    return False
+
+
+def gpu_pods_by_node(pods: Iterable[Answer]) -> dict[str, tuple[str, ...]]:
+    """Node -> its pods with GPUs, as NAMESPACE/NAME."""
+    found: dict[str, tuple[str, ...]] = {}
+    for pod in pods:
+        if uses_gpus(pod):
+            about, node = pod["metadata"], str(pod["spec"]["nodeName"])
+            name = f"{about.get('namespace') or ''}/{about['name']}"
+            found[node] = (*found.get(node, ()), name)
+    return found
+
+
 def parse_node(answer: Answer) -> ClusterNode:
     """One item of `/api/v1/nodes`."""
     spec, status = answer.get("spec") or {}, answer.get("status") or {}
@@ -111,7 +137,19 @@ def parse_node(answer: Answer) -> ClusterNode:
         foreign=foreign,
         handlers=tuple(each.get("name") or "" for each in status.get("runtimeHandlers") or ()),
         runtime=(status.get("nodeInfo") or {}).get("containerRuntimeVersion") or "",
+        own_labels=_own_labels(answer),
     )
+
+
+def _own_labels(answer: Answer) -> tuple[str, ...]:
+    """The labels that gpufleet applied. The API server drops a label from a manager's entry when
+    another user changes it."""
+    found: set[str] = set()
+    for entry in answer["metadata"].get("managedFields") or ():
+        if (entry.get("manager"), entry.get("operation")) == (LABEL_FIELD_MANAGER, "Apply"):
+            fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+            found.update(name[2:] for name in fields.get("f:labels") or () if name[:2] == "f:")
+    return tuple(sorted(found))
 
 
 def _down(answer: Answer) -> str | None:

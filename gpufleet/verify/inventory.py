@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -51,6 +51,7 @@ class Target:
     groups: tuple[str, ...]
     data: dict[str, Any]
     problems: tuple[str, ...] | None = None  # problems in its settings that stop a deploy
+    gpu_keys: dict[str, dict[str, Any]] = field(default_factory=dict)  # of a cluster: by node
 
     def __post_init__(self) -> None:
         register_secrets_of(self.data)

@@ -21,6 +21,7 @@ from gpufleet.verify.inventory import Target, VerifyError, load_targets, select_
 from gpufleet.verify.node import CheckedNode
 from gpufleet.verify.probe import HostProbe, Output, Unreachable, Unusable
 from gpufleet.verify.reporting import Reporting, prepare_files
+from gpufleet.verify.sharing import keys_of_nodes
 
 if TYPE_CHECKING:
     from gpufleet.verify.cluster import CheckedCluster
@@ -88,11 +89,19 @@ def _read_targets(config: pytest.Config) -> list[Target]:
     if inventory is None:
         raise pytest.UsageError("say which hosts to check: --inventory FILE")
     try:
-        found = select_targets(load_targets(inventory), config.option.limit, inventory)
+        every = load_targets(inventory)
+        found = select_targets(every, config.option.limit, inventory)
     except VerifyError as error:
         raise pytest.UsageError(str(error)) from error
-    problems = config.hook.pytest_gpufleet_problems
-    return [replace(target, problems=problems(target=target)) for target in found]
+    problems, keys = config.hook.pytest_gpufleet_problems, keys_of_nodes(every)
+    return [
+        replace(
+            target,
+            problems=problems(target=target),
+            gpu_keys=keys if target.is_cluster else {},
+        )
+        for target in found
+    ]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -10,7 +10,7 @@ from gpufleet.host.operation import host_role
 
 @host_role("Device plugin")
 def install(stack: Stack) -> None:
-    """Apply the plans of NFD and the plugin; without NFD, label the nodes."""
+    """Apply the plans of NFD and the plugin; without NFD, label the nodes. Then share the GPUs."""
     operations.label_nodes(
         "Label the GPU nodes",
         stack.run.cluster.api,
@@ -24,4 +24,6 @@ def install(stack: Stack) -> None:
         stack.run.settings.device_plugin.runtime_class,
     )
     stack.apply(NFD)
+    stack.retire_configs()
     stack.apply(PLUGIN)
+    stack.share_gpus()

@@ -9,5 +9,7 @@ from gpufleet.host.operation import host_role
 
 @host_role("GPU Operator")
 def install(stack: Stack) -> None:
-    """Apply the plan of the operator's release."""
+    """Apply the plan of the operator's release. Then share the GPUs of nodes."""
+    stack.retire_configs()
     stack.apply(OPERATOR)
+    stack.share_gpus()

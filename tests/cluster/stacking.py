@@ -25,7 +25,11 @@ from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
-INVENTORY = "import json\ngpu_cluster = (['@local'], json.loads({data!r}))\n"
+INVENTORY = """\
+import json
+gpu_cluster = (['@local'], json.loads({data!r}))
+gpu_nodes = [(name, data) for name, data in json.loads({nodes!r}).items()]
+"""
 SECONDS = 900
 STACK = ["kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter"]
 REAL_CHARTS = os.environ.get("GPUFLEET_CHARTS")  # a folder of the real charts' archives
@@ -53,6 +57,7 @@ class Bench:
     charts: Path
     preferred: bool = False  # with a higher priority than other tests
     seconds: float = SECONDS  # time limit of a run
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # gpu_nodes, not connected to
 
     def data(self, **more: Any) -> dict[str, Any]:
         """The inventory's data: access to the cluster, and the test's settings. Simulated nodes
@@ -83,10 +88,15 @@ class Bench:
     ) -> tuple[list[str], dict[str, str]]:
         """Command line and environment of a run whose inventory and report are in `folder`."""
         inventory = folder / "inventory.py"
-        inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
+        self._write_inventory(inventory, data)
         yes = [] if "--dry" in options else ["-y"]
+        yes += ["--limit", "gpu_cluster"] if self.nodes else []
         words = [str(PYINFRA), *yes, *options, str(inventory), f"deploys/{deploy}.py"]
         return words, {**os.environ, "GPUFLEET_REPORT": str(folder / "report.json")}
+
+    def _write_inventory(self, path: Path, data: dict[str, Any]) -> None:
+        whole, nodes = json.dumps(self.data(**data)), json.dumps(self.nodes)
+        path.write_text(INVENTORY.format(data=whole, nodes=nodes))
 
     def raise_priority(self) -> None:
         """Give this cluster and later runs on it a higher priority than other tests."""
@@ -133,8 +143,9 @@ class Bench:
         """`gpufleet verify` on the cluster: check -> outcome, code, message; `only`: its -k."""
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
             inventory, found = Path(name, "inventory.py"), Path(name, "found.json")
-            inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
+            self._write_inventory(inventory, data)
             words = [PYINFRA.with_name("gpufleet"), "verify", inventory, "--json", found]
+            words += ["--limit", "gpu_cluster"] if self.nodes else []
             words += ["-k", only] if only else []
             warm.ended(words, ROOT, os.environ, SECONDS)
             checks: dict[str, Any] = json.loads(found.read_text())["hosts"]["@local"]["checks"]

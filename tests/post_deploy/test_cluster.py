@@ -34,6 +34,7 @@ from gpufleet.verify.load import (
 )
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
+from gpufleet.verify.sharing import sharing_problems
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 PASSING_TAINTS = ("node.kubernetes.io/", "gpufleet/")
@@ -95,6 +96,7 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
     wrong = []
     without = left_out(cluster, PLUGIN)
     shares = int(cluster.data.get("device_plugin_time_slicing") or 1)
+    without |= {node.metadata.name for node, _ in _shared_nodes(cluster)}  # gpus_are_shared
     for node in (found for found in cluster.gpu_nodes if found.metadata.name not in without):
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
@@ -109,6 +111,21 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
     )
 
 
+def test_gpus_are_shared(cluster: CheckedCluster) -> None:
+    """Each node with keys about sharing has the device plugin's configuration for it, and
+    advertises the resources of this configuration."""
+    judged = _shared_nodes(cluster)
+    why = "no node has gpu_sharing or MIG devices by gpu_mig, or gpufleet installs no device plugin"
+    cluster.need(judged, why)
+    wrong = []
+    for node, keys in judged:
+        labels, offered = node.metadata.labels or {}, node.status.allocatable or {}
+        problems = sharing_problems(keys, cluster.data, labels, offered)
+        wrong += [f"{node.metadata.name}: {', '.join(problems)}"] if problems else []
+    expected = f"the resources of {count_noun(len(judged), 'node')} with keys"
+    cluster.expect(not wrong, kinds.NOT_SHARED, expected, "; ".join(wrong))
+
+
 def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:
     """Each existing release is deployed, in the chart version of the inventory."""
     found = {chart: deployed_release(cluster, chart) for chart in load_charts().charts}
@@ -117,6 +134,13 @@ def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:
     server = cluster.ask(client.VersionApi(cluster.api).get_code).git_version
     wrong = wrong_versions(cluster.data, server, there)
     cluster.expect(not wrong, kinds.NOT_AS_APPLIED, "the inventory's versions", "; ".join(wrong))
+
+
+def _shared_nodes(cluster: CheckedCluster) -> list[tuple[Any, Mapping[str, Any]]]:
+    """The nodes that a device plugin of gpufleet shares by their keys, with these keys."""
+    found = cluster.nodes_with_keys()
+    managed = found and _is_managed(cluster, "nvidia-device-plugin", "device_plugin_enabled")
+    return found if managed else []
 
 
 def _is_managed(cluster: CheckedCluster, chart: str, key: str) -> bool:

@@ -51,6 +51,7 @@ class ClusterBench:
         self.recreated: list[ObjectRef] = []  # workloads that an upgrade recreates
         self.crds: list[CrdStep] = []  # that a release writes first
         self.said: list[str] = []
+        self.nodes: dict[str, dict[str, Any]] = {}  # gpu_nodes of the inventory, and their data
         self.api = MemoryApi(self.done)
         receivers = base64.b64encode(b"[{name: default}]").decode()
         about = {"name": "pager", "namespace": "monitoring"}
@@ -86,8 +87,11 @@ class ClusterBench:
     def run(self, deploy: Callable[[], None], **data: Any) -> tuple[list[str], HostReport]:
         """The steps and writes of one run, and its report."""
         quick = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, **data}
-        groups = {"gpu_cluster": (["@fake/cluster"], {})}
-        state = State(Inventory((["@fake/cluster"], quick), {}, **groups), Config())
+        groups = {"gpu_cluster": (["@fake/cluster"], {}), "gpu_nodes": ([*self.nodes.items()], {})}
+        hosts = ["@fake/cluster", *self.nodes]
+        inventory = Inventory((hosts, quick), {}, **groups)
+        state = State(inventory, Config())
+        state.limit_hosts = [inventory.get_host("@fake/cluster")]
         report = RunReport(state)
         state.add_callback_handler(report)
         state.add_callback_handler(Steps(self.done))

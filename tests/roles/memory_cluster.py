@@ -36,6 +36,11 @@ def kinds(names: dict[str, str], namespaced: bool = True) -> dict[str, Any]:
     return {"resources": [{"name": name, "kind": kind, **about} for name, kind in names.items()]}
 
 
+def fields_of(entry: Any) -> list[str]:
+    """The labels in an entry of managedFields."""
+    return [name[2:] for name in entry["fieldsV1"]["f:metadata"]["f:labels"]]
+
+
 class MemoryApi:
     """One API server in memory. `done`: its writes, and steps that tests add."""
 
@@ -121,7 +126,7 @@ class MemoryApi:
         root, _, plural = path.rpartition("/")
         everywhere = f"{root}/namespaces/"
         wanted = [each.partition("=") for each in query.get("labelSelector", "").split(",")]
-        kind = query.get("fieldSelector", "").removeprefix("type=")
+        field, _, value = query.get("fieldSelector", "").partition("=")
 
         def fits(name: str, body: Any) -> bool:
             folder = name.rpartition("/")[0]
@@ -132,7 +137,9 @@ class MemoryApi:
                 for key, equal, value in wanted
                 if key
             )
-            return here and known and kind in ("", body.get("type"))
+            fields = {"": "", "type": body.get("type")}
+            fields["spec.nodeName"] = (body.get("spec") or {}).get("nodeName")
+            return here and known and fields[field] == value
 
         return [body for name, body in self.objects.items() if fits(name, body)]
 
@@ -144,9 +151,23 @@ class MemoryApi:
         space = path.split("/namespaces/")[-1].split("/")[0] if "/namespaces/" in path else ""
         self.put(path, merge_mappings(body, {"metadata": {"namespace": space}}) if space else body)
 
-    def apply(self, path: str, body: Any) -> None:
+    def apply(self, path: str, body: Any, *, manager: str = "", force: bool = True) -> None:
+        """Apply an object as a whole; with a manager of its own, only its labels."""
+        if manager:
+            return self._apply_labels(path, body["metadata"].get("labels") or {}, manager)
         self.note("apply", path)
-        self.put(path.rpartition("/")[0], body)
+        return self.put(path.rpartition("/")[0], body)
+
+    def _apply_labels(self, path: str, labels: dict[str, str], manager: str) -> None:
+        """Set labels, and remove earlier ones of the same manager, the only one of this object."""
+        self.note("apply", path, *(f"{key}={value}" for key, value in labels.items()))
+        about = self.objects[path]["metadata"]
+        known = {name for each in about.get("managedFields", []) for name in fields_of(each)}
+        kept = {key: text for key, text in about.get("labels", {}).items() if key not in known}
+        fields = {"f:metadata": {"f:labels": {f"f:{key}": {} for key in labels}}}
+        entry = {"manager": manager, "operation": "Apply", "fieldsV1": fields}
+        changed = {**about, "labels": {**kept, **labels}, "managedFields": [entry]}
+        self.objects[path] = {**self.objects[path], "metadata": changed}
 
     def merge(self, path: str, body: Any) -> None:
         about = body.get("metadata") or body["spec"]["template"]["metadata"]

@@ -188,3 +188,51 @@ def test_a_blocker_stops_a_cluster_before_its_first_step(bench: ClusterBench) ->
         assert (steps, part.status, part.steps) == ([], "failed", [])
         assert {found.code for found in part.findings} == {code}
         assert {*bench.api.objects} == before
+
+
+SLICED = {"gpu_sharing": "time-slicing", "gpu_replicas": 4}
+MPS = {"gpu_sharing": "mps", "gpu_replicas": 2}
+CONFIG = "nvidia.com/device-plugin.config"
+
+
+def shared(bench: ClusterBench, **nodes: dict[str, object]) -> list[str]:
+    """The writes of a run with these keys of gpu-1 and gpu-2 that concern sharing."""
+    bench.nodes = {name.replace("_", "-"): keys for name, keys in nodes.items()}
+    steps, part = bench.run(install, monitoring_enabled=False, device_plugin_enabled=True)
+    assert part.status in ("changed", "converged"), part.findings
+    return [line for line in steps if line.startswith(WRITES) and "discovery" not in line]
+
+
+def test_labels_of_configurations_come_after_the_plugin_has_them(bench: ClusterBench) -> None:
+    plugin = "  helm upgrade kube-system/nvidia-device-plugin nvidia-device-plugin"
+    assert shared(bench, gpu_1=SLICED, gpu_2=SLICED) == [
+        plugin,
+        f"  apply nodes/gpu-1 {CONFIG}=time-slicing-4",
+        f"  apply nodes/gpu-2 {CONFIG}=time-slicing-4",
+    ]
+    assert shared(bench, gpu_1=SLICED, gpu_2=SLICED) == []
+    assert shared(bench, gpu_1=SLICED, gpu_2=MPS) == [plugin, f"  apply nodes/gpu-2 {CONFIG}=mps-2"]
+    # without the configuration that its label names, the plugin would not start
+    assert shared(bench, gpu_1=MPS) == [
+        "  apply nodes/gpu-1",
+        plugin,
+        f"  apply nodes/gpu-1 {CONFIG}=mps-2",
+        "  apply nodes/gpu-2",
+    ]
+    bench.nodes = {}
+    steps, _ = bench.run(take_away, monitoring_enabled=False)
+    assert f"  merge nodes/gpu-1 {CONFIG}=None gpufleet-labelled=None" in steps
+
+
+def test_a_pod_that_got_a_gpu_since_the_plan_keeps_the_sharing(bench: ClusterBench) -> None:
+    bench.nodes = {"gpu-1": MPS}
+
+    def late() -> None:
+        install()
+        bench.api.pod("train-0", gpus=1)
+
+    _, part = bench.run(late, monitoring_enabled=False)
+    assert (part.status, {found.code for found in part.findings}) == ("failed", {"GF976"})
+    assert CONFIG not in bench.api.get("/api/v1/nodes/gpu-1")["metadata"].get("labels", {})
+    _, part = bench.run(install, monitoring_enabled=False, cluster_allow_disruption=True)
+    assert part.status == "changed"

@@ -39,6 +39,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "host",
         "role",
         "driver",
+        "gpu",
         "toolkit",
         "exporter",
         "kube",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -14,6 +14,7 @@ from gpufleet.gitops.findings import NO_SAVED_FACTS
 from gpufleet.gitops.plan import ClusterFiles, plan_files
 from gpufleet.gitops.releases import Style
 from gpufleet.gpu_stack.model import our_releases
+from gpufleet.gpu_stack.node_sharing import HostData
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.operations.cluster import open_cluster
 from gpufleet.helm.plan import Controller, plan_release
@@ -50,10 +51,10 @@ def read_saved(path: str) -> SavedFacts:
 
 @dataclass(frozen=True, slots=True)
 class RenderRequest:
-    """What to render. `hosts`: names of the inventory's GPU nodes. `style`: None for facts only.
+    """What to render. `data`: of the inventory's GPU nodes, by name. `style`: None for facts only.
     `saved`: facts to use instead of the clusters'."""
 
-    hosts: Sequence[str]
+    data: HostData
     style: Style | None
     saved: SavedFacts | None
     today: date
@@ -74,7 +75,7 @@ def render_cluster(
     if asked.style is None:
         return ClusterFiles({}, ()), known.facts
     files = plan_files(
-        name, settings, known.facts, asked.hosts, asked.style, known.judge, asked.today
+        name, settings, known.facts, asked.data, asked.style, known.judge, asked.today
     )
     return files, known.facts
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
+from typing import Any
 
 from pyinfra import host, state
 from pyinfra.api.exceptions import NoGroupError
@@ -14,12 +15,16 @@ from pyinfra.api.exceptions import NoGroupError
 from gpufleet.core.inventory import CLUSTERS, NODES_GROUP, cluster_named_twice
 from gpufleet.core.secrets import register_secret
 from gpufleet.gpu_stack.model import NODE_MARK, StackPlan, node_names, runtime_class
+from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, LabelChange, group_changes
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
+from gpufleet.gpu_stack.sharing_checks import refuse_with_pods
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.findings import NAMED_TWICE
+from gpufleet.kube.node_answers import LABEL_FIELD_MANAGER, gpu_pods_by_node
 from gpufleet.kube.objects import MANAGED_BY_LABELS
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.objects import ensure_namespace, write_object
 from gpufleet.run.reporting import RunReport
@@ -46,6 +51,17 @@ class Stack:
             title = load_charts().charts[chart].title
             apply_release(f"Install {title}", self.run, release)
 
+    def retire_configs(self) -> None:
+        """Remove the labels of configurations that the plugin will not have: it would not start."""
+        retired = [change for change in self.plan.config_labels if change.retires]
+        if retired:
+            set_config_labels("Remove labels of old sharing", self, retired, False)
+
+    def share_gpus(self) -> None:
+        """Set the labels of the plugin's configurations, which its release has now."""
+        for sentence, changes in group_changes(self.plan.config_labels).items():
+            set_config_labels(sentence, self, changes, True)
+
     def apply_rest(self) -> None:
         """Apply the releases that no role has applied yet."""
         for release in self.plan.releases:
@@ -68,7 +84,8 @@ def current_stack(*, preview: bool = False) -> Stack | None:
     if run is None:
         return None
     catalog = load_charts()
-    plan = plan_stack(run.settings, run.facts, catalog, _node_names())
+    data = _node_data()
+    plan = plan_stack(run.settings, run.facts, catalog, node_names(data), data)
     about = cluster_findings(catalog, run.facts.server.full, date.today())
     run.report.findings += [*about, *plan.findings]
     if plan.blockers:
@@ -87,12 +104,13 @@ def is_named_twice() -> bool:
     return True
 
 
-def _node_names() -> list[str]:
+def _node_data() -> dict[str, dict[str, Any]]:
+    """Each host in the inventory's group gpu_nodes, and its data."""
     try:
         hosts = state.inventory.get_group(NODES_GROUP)
     except NoGroupError:
-        return []
-    return node_names(found.name for found in hosts)
+        return {}
+    return {found.name: found.data.dict() for found in hosts}
 
 
 @host_operation
@@ -115,6 +133,37 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
             api.merge(f"/api/v1/nodes/{name}", {"metadata": metadata})
 
     yield write_object("label nodes", label_all)
+
+
+@host_operation
+def set_config_labels(stack: Stack, changes: Sequence[LabelChange], keep: bool) -> Commands:
+    """
+    Set or remove the labels that name the device plugin's configuration.
+
+    + stack: of the cluster
+    + changes: the nodes, and the configuration of each
+    + keep: False to remove labels
+    """
+    for change in changes:
+        action = f"set the label {CONFIG_LABEL} of node {change.node}"
+        yield write_object(action, partial(_set_config_label, stack.run, change, keep))
+
+
+def _set_config_label(run: ClusterRun, change: LabelChange, keep: bool) -> None:
+    """Server-side apply: fields of ours that are not in the body are removed; a label that another
+    user has set since the plan is a conflict. With the uid, no deleted node is created again."""
+    api, path = run.cluster.api, f"/api/v1/nodes/{change.node}"
+    node = api.find(path)
+    if node is None:
+        return
+    if change.disturbs:
+        pods = api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={change.node}")
+        if found := refuse_with_pods(run.settings, gpu_pods_by_node(pods), [change.node]):
+            raise ClusterProblem(found)
+    about = {"name": change.node, "uid": node["metadata"]["uid"]}
+    labels = {CONFIG_LABEL: change.after} if keep and change.after else {}
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {**about, "labels": labels}}
+    api.apply(path, body, manager=LABEL_FIELD_MANAGER, force=False)
 
 
 @host_operation

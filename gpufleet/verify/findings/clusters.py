@@ -26,6 +26,15 @@ FEWER_GPUS_ADVERTISED = check(
     "discovery times device_plugin_time_slicing.",
     "Read the device plugin's log on that node, and run `nvidia-smi` there.",
 )
+NOT_SHARED = check(
+    "GF751",
+    "GPUs of a node are not shared as wanted",
+    "A node with gpu_sharing or gpu_mig must have the label nvidia.com/device-plugin.config, and "
+    "advertise what it names: GPUs times gpu_replicas, or MIG devices.",
+    "Run `gpufleet apply` for this cluster. If the label is right, read the log of the device "
+    "plugin on that node. After a change of gpu_mig, restart its pod there: the plugin reads "
+    "devices when it starts.",
+)
 NOT_AS_APPLIED = check(
     "GF758",
     "GPU stack differs from the inventory",

@@ -222,6 +222,16 @@ def test_nodes_of_the_inventory_count(inventory: Callable[..., None], tmp_path: 
     assert "These nodes lack the label: gpu-1." in " ".join(done.output.split())
 
 
+def test_labels_of_shared_gpus_are_named(inventory: Callable[..., None], tmp_path: Path) -> None:
+    shared = {"gpu_sharing": "time-slicing", "gpu_replicas": 4}
+    inventory(Target("gpu-1.example.com", ("gpu_nodes",), shared), lab={})
+    done = render_saved(tmp_path, {"lab": FACTS})
+    said = " ".join(done.output.split())
+    assert ("GF988" in said, "gpu-1 (time-slicing-4)" in said) == (True, True)
+    files = [path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert any("time-slicing-4:" in text for text in files)
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file\n")
     done = render_saved(tmp_path, {"lab": FACTS, "prod": FACTS})

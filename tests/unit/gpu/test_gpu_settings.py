@@ -84,3 +84,38 @@ def test_clocks_are_two_numbers(written: Any) -> None:
     settings, _ = load_node_settings({"gpu_clocks": written})
     assert settings
     assert settings.of(ROLE).clocks == (1000, 1400)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"gpu_sharing": "mps"}, "gpu_replicas"),
+        ({"gpu_replicas": 4}, "gpu_sharing"),
+        ({"gpu_sharing": "none", "gpu_replicas": 4}, "no replicas"),
+        ({"gpu_sharing": "mps", "gpu_replicas": 49}, "48 clients"),
+        ({"gpu_sharing": "mps", "gpu_replicas": 2, "gpu_mig": "1g.10gb:7"}, "only by time-slicing"),
+        ({"gpu_sharing": "mps", "gpu_replicas": 2, "gpu_compute_mode": "default"}, "compute mode"),
+        ({"gpu_mig": {0: "1g.10gb:7", 1: "off"}, "gpu_mig_strategy": "single"}, "one profile"),
+    ],
+)
+def test_contradictory_keys_of_sharing_stop_a_host(data: dict[str, Any], words: str) -> None:
+    settings, problems = load_node_settings(data)
+    assert settings is None
+    (problem,) = problems
+    assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"gpu_sharing": "none"},
+        {"gpu_sharing": "time-slicing", "gpu_replicas": 64, "gpu_mig": "1g.10gb:7"},
+        {"gpu_sharing": "mps", "gpu_replicas": 48, "gpu_mig": "off"},
+        {"gpu_mig": ["1g.10gb:7"], "gpu_mig_strategy": "single"},
+    ],
+)
+def test_keys_of_sharing_change_nothing_on_a_host(data: dict[str, Any]) -> None:
+    settings, problems = load_node_settings(data)
+    assert (problems, settings is not None) == ([], True)
+    assert settings
+    assert settings.of(ROLE).manages == ("gpu_mig" in data)

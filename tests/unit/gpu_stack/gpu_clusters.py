@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -96,10 +97,16 @@ def silent(plan: StackPlan) -> set[str]:
     return set(re.findall(r"\bGpu\w+", " ".join(found)))
 
 
-def stack(facts: ClusterFacts = FACTS, hosts: tuple[str, ...] = (), **data: Any) -> StackPlan:
+def stack(
+    facts: ClusterFacts = FACTS,
+    hosts: tuple[str, ...] = (),
+    keys: Mapping[str, Mapping[str, Any]] | None = None,
+    **data: Any,
+) -> StackPlan:
+    """The plan of a cluster with these data. `keys`: host of the inventory -> its data."""
     settings, problems = load_cluster_settings(data)
     assert settings, problems
-    return plan_stack(settings, facts, CATALOG, hosts)
+    return plan_stack(settings, facts, CATALOG, hosts, keys or {})
 
 
 def names(plan: StackPlan) -> list[str]:

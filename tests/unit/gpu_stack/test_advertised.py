@@ -68,8 +68,8 @@ HANDLERS = ("", "runc", "nvidia")
         (CLASS, (), set()),  # an old kubelet does not say
         ({}, ("", "runc"), set()),
         ({"kata": "kata"}, ("", "runc"), set()),
-        (CLASS, ("", "runc"), {"GF972"}),
-        ({"nvidia": "nvidia-cdi"}, HANDLERS, {"GF972"}),
+        (CLASS, ("", "runc"), {"GF977"}),
+        ({"nvidia": "nvidia-cdi"}, HANDLERS, {"GF977"}),
     ],
 )
 def test_a_class_whose_handler_a_node_lacks(
@@ -77,8 +77,8 @@ def test_a_class_whose_handler_a_node_lacks(
 ) -> None:
     nodes = (gpu("gpu-1", handlers=HANDLERS), gpu("gpu-2", handlers=handlers))
     plan = stack(replace(cluster(*nodes), runtime_classes=classes))
-    assert codes(plan) & {"GF972"} == found
-    said = [each.message for each in plan.findings if each.code == "GF972"]
+    assert codes(plan) & {"GF977"} == found
+    said = [each.message for each in plan.findings if each.code == "GF977"]
     assert all("gpu-2" in message or "gpu-[1-2]" in message for message in said)
 
 
@@ -87,13 +87,13 @@ def test_nodes_without_gpus_and_lost_ones_need_no_handler() -> None:
     cpu = ClusterNode("cpu-1", {}, (), {}, {}, handlers=("runc",))
     nodes = (gpu("gpu-1", handlers=HANDLERS), lost, cpu)
     plan = stack(replace(cluster(*nodes), runtime_classes=CLASS))
-    assert "GF972" not in codes(plan)
+    assert "GF977" not in codes(plan)
 
 
 def test_the_class_of_the_settings_counts() -> None:
     facts = replace(cluster(gpu("gpu-1", handlers=HANDLERS)), runtime_classes={"gpus": "gone"})
-    assert "GF972" not in codes(stack(facts))
-    assert "GF972" in codes(stack(facts, device_plugin_runtime_class="gpus"))
+    assert "GF977" not in codes(stack(facts))
+    assert "GF977" in codes(stack(facts, device_plugin_runtime_class="gpus"))
 
 
 def test_the_operator_leaves_what_nodes_advertise_as_the_plugin_does() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyinfra.api import Config, Inventory, State
 
 from gpufleet.exporter.counters import fields_of
-from gpufleet.gpu_stack.model import our_releases
+from gpufleet.gpu_stack.model import node_names, our_releases
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import (
@@ -292,6 +292,7 @@ def test_hosts_of_the_inventory_are_nodes_also_without_their_domain(
 ) -> None:
     there = (["gpu-1.lab.example", "gpu-2"], {})
     monkeypatch.setattr(operations, "state", State(Inventory(there, gpu_nodes=there), Config()))
-    assert sorted(operations._node_names()) == ["gpu-1", "gpu-1.lab.example", "gpu-2"]
+    found = node_names(operations._node_data())
+    assert sorted(found) == ["gpu-1", "gpu-1.lab.example", "gpu-2"]
     monkeypatch.setattr(operations, "state", State(Inventory(there), Config()))
-    assert operations._node_names() == []
+    assert operations._node_data() == {}

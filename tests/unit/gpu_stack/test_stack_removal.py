@@ -206,3 +206,15 @@ def test_a_plan_is_described_for_the_report() -> None:
         "releases": ["monitoring/kube-prometheus-stack"],
         "objects": ["ConfigMap monitoring/map"],
     }
+
+
+def test_labels_of_configurations_go_if_gpufleet_set_them() -> None:
+    label = "nvidia.com/device-plugin.config"
+    nodes = [replace(node, labels={**node.labels, label: "whole"}) for node in FACTS.nodes]
+    nodes[1] = replace(nodes[1], own_labels=(label,))
+    plan = removal(replace(FACTS, nodes=tuple(nodes)))
+    assert plan.nodes == (("gpu-1", label),)
+    marked = Remains(nodes={"gpu-1": "nvidia.com/gpu.present"})
+    both = removal(replace(FACTS, nodes=tuple(nodes)), marked)
+    assert both.nodes == (("gpu-1", label), ("gpu-1", "nvidia.com/gpu.present"))
+    assert both.describe()["steps"] == ["remove gpufleet's label from nodes gpu-1"]

@@ -163,6 +163,22 @@ def deployment(**status: int) -> Workload:
     )
 
 
+def test_labels_are_ours_only_as_long_as_nobody_else_sets_them() -> None:
+    """As the API server answers; a label moves to the entry of the user who changes it."""
+
+    def entry(manager: str, operation: str, label: str) -> dict[str, Any]:
+        fields = {"f:metadata": {"f:labels": {".": {}, f"f:{label}": {}}}}
+        return {"manager": manager, "operation": operation, "fieldsV1": fields}
+
+    def own(*entries: dict[str, Any]) -> tuple[str, ...]:
+        return parse_node({"metadata": {"name": "n", "managedFields": [*entries]}}).own_labels
+
+    ours = entry("gpufleet-labels", "Apply", "example.com/a")
+    theirs = entry("kubectl-label", "Update", "example.com/b")
+    assert own(ours, theirs) == ("example.com/a",)
+    assert own(theirs) == own() == own({"manager": "gpufleet-labels", "operation": "Apply"}) == ()
+
+
 def test_an_old_pod_does_not_make_a_new_version_ready() -> None:
     """Right after an upgrade the old pod counts as available and the new one as updated."""
     rolling = deployment(replicas=2, updatedReplicas=1, availableReplicas=1)
