@@ -29,6 +29,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             rows.append((against, report.nodeid.rpartition("::")[2], why))
     terminalreporter.section("what ran against the real thing")
     for against, step, why in sorted(rows, key=lambda row: (row[0] != REAL, row)):
-        terminalreporter.write_line(f"{against:22} {step}: {why}")
+        terminalreporter.write_line(f"{against:14} {step}: {why}")
     count = Counter(against for against, _, why in rows if why == "passed")
     terminalreporter.write_line(f"{count[REAL]} of {len(rows)} steps passed against {REAL}")

@@ -29,7 +29,7 @@ from gpufleet_sandbox.scenario import write_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "places.yaml").read_text())
-REAL, IMITATED = "the real thing", "the sandbox's mirror"
+REAL, IMITATED = "the real thing", "the sandbox"
 PULL_SECONDS, PREPARE_SECONDS, RUN_SECONDS = 600, 900, 1800
 INVENTORY = "gpu_nodes = ([{host!r}], {data!r})\n"
 VERSIONS = (
@@ -93,7 +93,8 @@ def start_place(entry: Mapping[str, Any], folder: Path) -> Iterator[Place]:
             words += ["--network", "host", "--add-host", f"{MIRROR}:{address}"]
             store = ImageStore(engine, cache_dir(), machine.build(cache_dir()), print, "imitation")
             image = store.image(kind).tag
-            data = {**group_data(), "driver_branch": kind.driver_branch, **data}
+            own = {"driver_branch": kind.driver_branch, **data, **entry.get("sandbox_data", {})}
+            data = {**group_data(), **own}
         engine("run", *words, image, "sleep", "infinity")
         stack.callback(engine.remove, name)
         found = Place(engine, name, REAL if real else IMITATED, data, folder)
