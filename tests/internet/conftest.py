@@ -1,4 +1,4 @@
-"""What ran against the real thing, as a table at the end."""
+"""A table at the end: each step, and if it ran against the real thing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Note = Callable[[str], None]
 
 @pytest.fixture
 def note(record_property: Callable[[str, object], None]) -> Note:
-    """Call it with REAL or IMITATED: what the test runs against."""
+    """Records REAL or IMITATED for the table."""
     return lambda against: record_property("against", against)
 
 
@@ -27,7 +27,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             against = known.get("against", "not run" if outcome == "skipped" else "unknown")
             why = report.longrepr[2] if outcome == "skipped" else outcome
             rows.append((against, report.nodeid.rpartition("::")[2], why))
-    terminalreporter.section("what ran against the real thing")
+    terminalreporter.section("against the real thing")
     for against, step, why in sorted(rows, key=lambda row: (row[0] != REAL, row)):
         terminalreporter.write_line(f"{against:14} {step}: {why}")
     count = Counter(against for against, _, why in rows if why == "passed")

@@ -75,7 +75,7 @@ class Place:
 
 @contextmanager
 def start_place(entry: Mapping[str, Any], folder: Path) -> Iterator[Place]:
-    """The container of an entry of places.yaml; skips the test if there is no image for it."""
+    """Start the container of an entry of places.yaml. Skips the test without an image."""
     engine = find_engine()
     pulled = engine("pull", "-q", entry["image"], check=False, timeout=PULL_SECONDS)
     real, kind = pulled.returncode == 0, KINDS[entry.get("sandbox", "ubuntu2204")]

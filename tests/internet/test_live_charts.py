@@ -53,7 +53,7 @@ def fakes(helm: Helm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 
 def fetched(release: Release, helm: Helm, cache: Path, fakes: str) -> tuple[Path, str]:
-    """The archive, and where it is from."""
+    """The archive, and REAL or IMITATED for its source."""
     try:
         return chart_archive(release, helm, cache), REAL
     except ClusterProblem as problem:
