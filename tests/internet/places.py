@@ -86,6 +86,7 @@ def start_place(entry: Mapping[str, Any], folder: Path) -> Iterator[Place]:
     name = f"gpufleet-internet-{os.getpid()}"
     words = ["-d", "--name", name, "--stop-signal", "KILL", *engine.limit_options()]
     words += ["-v", f"{folder}/scenario/pci:/sys/bus/pci/devices:ro"]
+    words += ["--security-opt", "label=disable"]  # SELinux: the folder has no label of containers
     with ExitStack() as stack:
         image, data = entry["image"], dict(entry.get("data", {}))
         if not real:
