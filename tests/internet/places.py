@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "places.yaml").read_text())
 REAL, IMITATED = "the real thing", "the sandbox"
 PULL_SECONDS, PREPARE_SECONDS, RUN_SECONDS = 600, 900, 1800
-INVENTORY = "gpu_nodes = ([{host!r}], {data!r})\n"
+INVENTORY = "gpu_nodes = ([{host!r}], {data!r})\ncontrol_plane = [{host!r}]\n"
 VERSIONS = (
     r"dpkg-query -W -f '${Package} ${Version}\n' 2>/dev/null || "
     r"rpm -qa --qf '%{NAME} %{VERSION}\n'"
