@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 BROWSER := $(VENV)/.browser-ready
 
-.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-gpu test-slow test-kubernetes lint measure bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site release-check image clean
+.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-gpu test-internet test-slow test-kubernetes lint measure bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site release-check image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ test-hosts: setup ## the tests on sandbox hosts
 
 test-gpu: $(READY) ## on a machine with a GPU and its driver, as root: facts, decisions, checks; leaves no file
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m gpu tests/gpu
+
+test-internet: setup ## before a release, with internet: real images, repositories and charts; prints which of them were real
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q tests/internet
 
 test-slow: setup ## real packages of the distribution, with a real DKMS build
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m slow tests/hosts

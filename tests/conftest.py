@@ -32,6 +32,7 @@ LEVELS = {
     "monitoring": "6 the real programs of a monitoring stack",
     "browser": "7 a real browser",
     "gpu": "8 a real GPU",
+    "internet": "9 images and repositories of the internet",
 }
 
 

@@ -66,6 +66,8 @@ def test_the_largest_instances_come_first() -> None:
         (0x2322, "1g.10gb+me, 1g.10gb:6"),  # H800
         (0x2324, "7g.80gb"),
         (0x233A, "3g.47gb:2"),
+        (0x233D, "3g.48gb, 2g.24gb, 1g.12gb:2"),
+        (0x31C2, "3g.139gb, 2g.70gb, 1g.35gb:2"),  # GB300
         (0x2BB5, "1g.24gb-me:4"),  # RTX PRO 6000
         (0x2BB5, "2g.48gb+gfx, 1g.24gb+gfx:2"),
         (0x2BB1, "2g.48gb+me.all, 1g.24gb-me:2"),
