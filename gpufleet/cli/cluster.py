@@ -19,14 +19,13 @@ from gpufleet.cli.deploy import (
 from gpufleet.cli.output import output_options, prepare_output, verbose_option
 from gpufleet.cli.question import require_confirmation
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
+from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE, kubeconfig_of
 from gpufleet.core.python import python_code, python_module
 from gpufleet.core.visible import one_line
 from gpufleet.kubernetes.operations.cluster_view import (
     REMOVED,
     Unknown,
     await_cluster,
-    kubeconfig_of,
     not_one_cluster,
     why_not_destroy,
 )

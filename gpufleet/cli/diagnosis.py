@@ -40,8 +40,8 @@ def read_plugins(inventory: str, parts: Mapping[str, Part]) -> Iterator[tuple[st
     if not parts:
         return
     # Imported here because gevent must replace parts of ssl before a client imports it.
-    from gpufleet.cli.upgrade_inventory import access_of
     from gpufleet.doctor.operations.clusters import read_plugin_pods
+    from gpufleet.gpu_stack.operations.accesses import access_of
 
     for target in clusters_of(inventory, parts):
         try:

@@ -71,8 +71,8 @@ def _fixed_clusters(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
 def _restarted(inventory: str, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, PluginPods]:
     """The pods of each device plugin after the restart of dead ones. Prints why one failed."""
     # Imported here because gevent must replace parts of ssl before a client imports it.
-    from gpufleet.cli.upgrade_inventory import access_of
     from gpufleet.doctor.operations.clusters import restart_plugin_pods
+    from gpufleet.gpu_stack.operations.accesses import access_of
 
     found = {}
     for target in clusters_of(inventory, pods):

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,16 +16,9 @@ from types import FrameType
 import click
 import pyinfra_cli  # noqa: F401 first: gevent replaces parts of the standard library
 
-from gpufleet.cli.deploy import deploy_file
-from gpufleet.cli.upgrade_inventory import (
-    accesses_of,
-    known_as,
-    lines_to_change,
-    targets_in,
-    targets_there,
-)
+from gpufleet.cli.deploy import deploy_file, targets_of
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.inventory import CONTROL_PLANE
+from gpufleet.core.inventory import CONTROL_PLANE, ListedHost
 from gpufleet.core.live import LiveProgress
 from gpufleet.core.paths import user_folder
 from gpufleet.core.private_file import make_private
@@ -33,8 +27,10 @@ from gpufleet.core.progress import RunProgress, heartbeat_line, terminal_lines
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import each_line
+from gpufleet.gpu_stack.operations.accesses import accesses_of
 from gpufleet.host.upgrade_settings import Subject
 from gpufleet.upgrade.host_state import Kind, Phase
+from gpufleet.upgrade.inventory_lines import lines_to_change, targets_in, targets_there
 from gpufleet.upgrade.operations.clusters import open_clusters
 from gpufleet.upgrade.operations.host_steps import HostSteps
 from gpufleet.upgrade.operations.loop import carry_on
@@ -151,7 +147,7 @@ class Command:
 
     def _planned(self, kind: Kind, *, ends: bool = False, release: bool = False) -> PlannedRun:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        accesses = accesses_of(self.inventory)
+        accesses = accesses_of(targets_of(self.inventory, ()))
         return read_run_hosts(
             self.targets, self.steps, self.wanted, accesses, kind,
             name=name, ends=ends, release=release,
@@ -231,3 +227,11 @@ def _live(run: UpgradeRun) -> LiveProgress:
     return LiveProgress(
         lambda width, height: terminal_lines(now(), width, height), lambda: heartbeat_line(now())
     )
+
+
+def known_as(target: ListedHost) -> tuple[str, ...]:
+    """The names and addresses by which the inventory reaches a host."""
+    name = target.name.rpartition("/")[2]  # without the connector: @ssh/gpu-01
+    own = (socket.gethostname(),) if name == "@local" else ()
+    address = str(target.data.get("ssh_hostname") or "")
+    return (name, *own, *([address] if address else []))

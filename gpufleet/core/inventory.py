@@ -11,6 +11,7 @@ from typing import Any, Protocol
 CLUSTERS = "gpu_cluster"  # each host in it is a cluster, reached from this machine
 NODES_GROUP = "gpu_nodes"
 CONTROL_PLANE = "control_plane"  # hosts of the Kubernetes control plane
+KUBECONFIG_KEY = "kubernetes_kubeconfig"  # of the control plane
 EXCLUDED = "!"  # before a word of a limit: excludes its hosts
 WILD = "*?["  # in a pattern of names
 NAME_SIMILARITY = 0.8  # similarity of two names that differ by a typo; 1 means equal
@@ -30,6 +31,13 @@ class ListedHost(Protocol):
 
     @property
     def is_cluster(self) -> bool: ...
+
+
+def kubeconfig_of(targets: Sequence[ListedHost]) -> str:
+    """The path in the data of the control plane, or "" if it sets no path."""
+    planes = [target for target in targets if CONTROL_PLANE in target.groups]
+    paths = [plane.data[KUBECONFIG_KEY] for plane in planes if plane.data.get(KUBECONFIG_KEY)]
+    return str(paths[0]) if paths else ""
 
 
 def is_cluster(groups: Collection[str]) -> bool:

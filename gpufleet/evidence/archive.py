@@ -15,7 +15,7 @@ from gpufleet.core.names import count_noun
 from gpufleet.core.private_file import write_private
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import each_line, one_line
-from gpufleet.evidence.manifest import ArchivedFile, archive_path, manifest_text
+from gpufleet.evidence.manifest import ArchivedFile, archive_path, evidence_manifest
 from gpufleet.evidence.models import Evidence, EvidenceFile, MissingEvidence
 
 MANIFEST = "MANIFEST.txt"
@@ -64,7 +64,7 @@ class EvidenceArchive:
 
     def finish(self, head: str) -> None:
         """Add the manifest, which begins with `head`, and name the archive. Raises OSError."""
-        text = manifest_text(head, self._files, self._missing)
+        text = evidence_manifest(head, self._files, self._missing)
         self._store("", EvidenceFile(MANIFEST, text, "gpufleet"))
         if self.error:
             raise self.error

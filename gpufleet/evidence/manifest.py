@@ -36,7 +36,7 @@ def archive_path(*names: str) -> str:
     return "/".join(_UNSAFE.sub("_", part)[:MAX_PART_CHARS] for part in parts[:MAX_PATH_PARTS])
 
 
-def manifest_text(
+def evidence_manifest(
     head: str, files: Sequence[ArchivedFile], missing: Iterable[MissingEvidence]
 ) -> str:
     """MANIFEST.txt: every file with its size, checksum and source, and the missing ones."""

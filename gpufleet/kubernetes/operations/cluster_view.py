@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CONTROL_PLANE, ListedHost
+from gpufleet.core.inventory import KUBECONFIG_KEY, ListedHost, kubeconfig_of
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
@@ -25,7 +25,6 @@ from gpufleet.kubernetes.members import (
     unready_pods,
 )
 
-KUBECONFIG_KEY = "kubernetes_kubeconfig"
 CLUSTER_NAMESPACES = ("kube-system", "kube-flannel")  # namespaces of the system pods
 REMOVED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
 MAX_SHOWN_PODS = 5  # pods in a sentence
@@ -81,13 +80,6 @@ def _row(member: NodeMember) -> tuple[str, str, str, str, str]:
     state += ",cordoned" if member.cordoned else ""
     used = f"{member.used} of {member.gpus}" if member.gpus else "none"
     return member.name, state, member.part, member.version, used
-
-
-def kubeconfig_of(targets: Sequence[ListedHost]) -> str:
-    """The path in the data of the control plane, or "" if it sets no path."""
-    planes = [target for target in targets if CONTROL_PLANE in target.groups]
-    paths = [plane.data[KUBECONFIG_KEY] for plane in planes if plane.data.get(KUBECONFIG_KEY)]
-    return str(paths[0]) if paths else ""
 
 
 def read_cluster(targets: Sequence[ListedHost]) -> View:

@@ -19,7 +19,7 @@ from gpufleet.cli import parts
 from gpufleet.cli.deploy import Confirmation
 from gpufleet.cli.parts import PartsRequest, run_in_parts
 from gpufleet.cli.pyinfra_options import parse_options
-from gpufleet.run import part
+from gpufleet.run import part, whole_run
 from gpufleet.run.part import HostPart, run_part
 from gpufleet.verify.inventory import Target
 from gpufleet_sandbox.waiting import wait_until
@@ -68,7 +68,7 @@ class Site:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     fake = f"import runpy; runpy.run_path({str(FAKE)!r}, run_name='__main__')"
     monkeypatch.setattr(part, "GPUFLEET", fake)
-    monkeypatch.setattr(parts, "exit_process", lambda status: pytest.fail("ended at once"))
+    monkeypatch.setattr(whole_run, "exit_process", lambda status: pytest.fail("ended at once"))
     monkeypatch.setattr("gpufleet.run.lifecycle.exit_process", lambda status: None)
     monkeypatch.setenv("GPUFLEET_REPORT", str(tmp_path / "report.json"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -126,7 +126,7 @@ def test_a_part_elsewhere_needs_the_same_version_and_folder(tmp_path: Path) -> N
 def test_the_budget_counts_all_hosts_and_ends_the_run_before_further_parts(
     site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "MAX_PART_HOSTS", 1)
+    monkeypatch.setattr(whole_run, "MAX_PART_HOSTS", 1)
     names = ("bad", "a", "b", "c")
     assert site.run(*names, workers=1, options=("--fail-percent", "20")) == 1
     assert list(site.states.values()) == ["failed", *["not reached"] * 3]
@@ -184,7 +184,7 @@ def test_a_second_signal_ends_all_at_once(
     site: Site, waiting: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[int] = []
-    monkeypatch.setattr(parts, "exit_process", ended.append)
+    monkeypatch.setattr(whole_run, "exit_process", ended.append)
     waiting(signal.SIGTERM, signal.SIGINT)
     assert site.run("deaf", "a") in (130, 143)
     assert len(ended) == 1

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from gpufleet.cli.upgrade_inventory import (
+from gpufleet.upgrade.host_state import HostState
+from gpufleet.upgrade.inventory_lines import (
     PINS_HEAD,
     UNSET_HEAD,
     lines_to_change,
     targets_in,
     targets_there,
 )
-from gpufleet.upgrade.host_state import HostState
 from gpufleet.upgrade.models import LeftOut
 from gpufleet.upgrade.subjects import WantedChange
 

@@ -1,65 +1,22 @@
-"""What a run reads from its inventory: clusters, names of hosts, and lines with other versions than
-the run installs."""
+"""The lines of an inventory with other versions than a run installs."""
 
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpufleet.cli.deploy import targets_of
-from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CLUSTERS
-from gpufleet.core.load_settings import load_role
-from gpufleet.core.paths import expand_user_path
-from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import branch_of
-from gpufleet.helm.settings import ClusterAccess
-from gpufleet.kube.operations.access import KubeAccess
-from gpufleet.kubernetes.operations.cluster_view import kubeconfig_of
 from gpufleet.upgrade.host_state import HostState
 from gpufleet.upgrade.models import LeftOut, list_names
 from gpufleet.upgrade.plan import SAME
 from gpufleet.upgrade.subjects import WantedChange
-from gpufleet.verify.inventory import Target
 
-ACCESS = ("cluster_kubeconfig", "cluster_context")
 PINS_HEAD = (
     "The inventory asks for another version: change it, or each plan reports it (GF149, GF424)."
 )
 UNSET_HEAD = "The inventory sets no branch: without this line, new hosts get the catalog's default."
-
-
-def accesses_of(inventory: str) -> list[KubeAccess]:
-    """The clusters of the inventory: those of its group gpu_cluster, by default the one in the
-    user's own kubeconfig, and that of its control plane. Raises Stopped for values of a wrong
-    type."""
-    targets = targets_of(inventory, ())
-    found = {access_of(target) for target in targets if CLUSTERS in target.groups}
-    if plane := kubeconfig_of(targets):
-        found.add(KubeAccess(str(expand_user_path(plane))))
-    return sorted(found, key=lambda access: (access.kubeconfig, access.context))
-
-
-def access_of(target: Target) -> KubeAccess:
-    """Kubeconfig and context of a cluster, "" for the user's own. Raises Stopped."""
-    problems: list[Finding] = []
-    mine = {key: value for key, value in target.data.items() if key in ACCESS}
-    settings = load_role(ClusterAccess, mine, problems)
-    if settings is None:
-        raise Stopped(*problems)
-    path = settings.kubeconfig and str(expand_user_path(settings.kubeconfig))
-    return KubeAccess(path or "", settings.context or "")
-
-
-def known_as(target: Target) -> tuple[str, ...]:
-    """The names and addresses by which the inventory reaches a host."""
-    name = target.name.rpartition("/")[2]  # without the connector: @ssh/gpu-01
-    own = (socket.gethostname(),) if name == "@local" else ()
-    address = str(target.data.get("ssh_hostname") or "")
-    return (name, *own, *([address] if address else []))
 
 
 def targets_in(states: Mapping[str, HostState]) -> dict[str, tuple[str, str]]:
