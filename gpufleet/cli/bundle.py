@@ -13,7 +13,13 @@ from gpufleet.bundle.models import BundleManifest
 from gpufleet.bundle.operations import folder as folders
 from gpufleet.bundle.operations.create import collect_from_clusters, collect_packages
 from gpufleet.bundle.operations.serve import bundle_server
-from gpufleet.cli.deploy import INVENTORY_ARGUMENT, choose_targets, deploy_words
+from gpufleet.cli.deploy import (
+    INVENTORY_ARGUMENT,
+    choose_targets,
+    deploy_file,
+    pyinfra_arguments,
+    pyinfra_command,
+)
 from gpufleet.cli.detailed import CheckCommand
 from gpufleet.cli.output import limit_option, output_options, print_note
 from gpufleet.core.console import print_finding, result_console
@@ -56,7 +62,8 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
     parts, stops = collect_from_clusters(clusters, nodes, folder)
     status = 0
     if not all(target.is_cluster for target in chosen):
-        status, more = collect_packages(deploy_words("bundle", inventory, limit), folder)
+        words = pyinfra_arguments(inventory, [deploy_file("bundle")], limit, ())
+        status, more = collect_packages([*pyinfra_command(), *words], folder)
         stops |= more
     for finding, names in stops.items():
         print_finding(result_console(), finding, names)

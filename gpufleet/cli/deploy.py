@@ -258,30 +258,25 @@ def exec_pyinfra(
         own = any(map(has_operations, files))
         previews = [deploy_file(name) for name in ask.deploys]
         shown = pyinfra_arguments(inventory, previews, limit, [*options, *ask.options])
-        ask.put(changed_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
+        ask.put(changed_hosts(preview_before_run([*pyinfra_command(), *shown])), own=own)
     if how.approved is not None and not dry:
         shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options)
-        require_plan(how.approved, [*_pyinfra(), *shown], limited=bool(limit))
+        require_plan(how.approved, [*pyinfra_command(), *shown], limited=bool(limit))
     words = pyinfra_arguments(inventory, files, limit, options, lists=dry)
     if not is_quiet():
         print_note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
     if how.detailed or how.out:
-        status, hosts = run_preview([*_pyinfra(), *words])
+        status, hosts = run_preview([*pyinfra_command(), *words])
         if how.out and not write_plan(how, inventory, hosts):
             sys.exit(status or ExitStatus.FAILED)
         if how.detailed:
             end_detailed(status, changed_hosts(hosts))
         sys.exit(status)
-    os.execv(sys.executable, [*_pyinfra(), *words])
+    os.execv(sys.executable, [*pyinfra_command(), *words])
 
 
-def _pyinfra() -> list[str]:
+def pyinfra_command() -> list[str]:
     return python_code(UNTIL_STARTED + START)
-
-
-def deploy_words(name: str, inventory: str, limit: Sequence[str]) -> list[str]:
-    """The command that runs one deploy."""
-    return [*_pyinfra(), *pyinfra_arguments(inventory, [deploy_file(name)], limit, ())]
 
 
 def deploy_file(name: str) -> Path:

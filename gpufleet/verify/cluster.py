@@ -29,7 +29,6 @@ from gpufleet.verify.answers import (
 from gpufleet.verify.checks import CheckFailed, Subject
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.sharing import is_shared_by_keys
 
 PRESENT = (
     "nvidia.com/gpu.present",
@@ -189,12 +188,6 @@ class CheckedCluster(Subject):
             if any((node.metadata.labels or {}).get(label) == "true" for label in PRESENT)
             or int((node.status.capacity or {}).get(RESOURCE, 0))
         ]
-
-    def nodes_with_keys(self) -> list[tuple[Any, Mapping[str, Any]]]:
-        """The GPU nodes whose hosts' keys say how pods share the GPUs, with these keys."""
-        keys = self.target.gpu_keys
-        found = [(node, keys.get(node.metadata.name, {})) for node in self.gpu_nodes]
-        return [(node, each) for node, each in found if is_shared_by_keys(each, self.data)]
 
     @cached_property
     def workloads(self) -> list[Any]:

@@ -49,6 +49,14 @@ def is_shared_by_keys(keys: Data, cluster: Data) -> bool:
     return not own or bool(keys.get("gpu_sharing") or keys.get("gpu_mig_strategy"))
 
 
+def shared_nodes(
+    nodes: Iterable[Any], keys: Mapping[str, Data], cluster: Data
+) -> list[tuple[Any, Data]]:
+    """The GPU nodes whose hosts' keys say how pods share the GPUs, with these keys."""
+    found = [(node, keys.get(node.metadata.name, {})) for node in nodes]
+    return [(node, own) for node, own in found if is_shared_by_keys(own, cluster)]
+
+
 def plugin_config_name(keys: Data, cluster: Data) -> str:
     """The name of the configuration that a node must have."""
     sharing, replicas, strategy = _mode(keys, cluster)

@@ -34,7 +34,7 @@ from gpufleet.verify.load import (
 )
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
-from gpufleet.verify.sharing import sharing_problems
+from gpufleet.verify.sharing import shared_nodes, sharing_problems
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 PASSING_TAINTS = ("node.kubernetes.io/", "gpufleet/")
@@ -138,7 +138,7 @@ def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:
 
 def _shared_nodes(cluster: CheckedCluster) -> list[tuple[Any, Mapping[str, Any]]]:
     """The nodes that a device plugin of gpufleet shares by their keys, with these keys."""
-    found = cluster.nodes_with_keys()
+    found = shared_nodes(cluster.gpu_nodes, cluster.target.gpu_keys, cluster.data)
     managed = found and _is_managed(cluster, "nvidia-device-plugin", "device_plugin_enabled")
     return found if managed else []
 

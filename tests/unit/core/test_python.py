@@ -57,4 +57,4 @@ def test_no_other_command_starts_a_python() -> None:
         if "sys.executable" in line and path.name != "python.py"
     }
     assert set(found) == {"cli/deploy.py"}
-    assert "_pyinfra()" in found["cli/deploy.py"]
+    assert "pyinfra_command()" in found["cli/deploy.py"]
