@@ -16,6 +16,7 @@ from gpufleet.facts.model import NodeFacts
 Reader = Callable[[NodeFacts], Link | None]
 LINK_READERS: dict[str, Reader] = {
     "host.busy": driver_links.read_busy,
+    "host.disk": driver_links.read_disk,
     "host.packages": driver_links.read_packages,
     "chain.gpus": driver_links.read_pci_bus,
     "chain.driver": driver_links.read_driver,
@@ -43,7 +44,8 @@ LINK_READERS: dict[str, Reader] = {
     "chain.exporter": container_links.read_exporter,
     "chain.metrics": container_links.read_metrics,
 }
-OF_THE_DRIVER = tuple(LINK_READERS)[2 : tuple(LINK_READERS).index("chain.toolkit")]  # need a GPU
+_NAMES = tuple(LINK_READERS)
+OF_THE_DRIVER = _NAMES[_NAMES.index("chain.gpus") : _NAMES.index("chain.toolkit")]  # need a GPU
 
 
 def read_chain(facts: NodeFacts) -> Mapping[str, Link | None]:

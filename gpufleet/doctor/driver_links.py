@@ -9,6 +9,7 @@ from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
 from gpufleet.driver.files import RIVALS
 from gpufleet.facts.model import NodeFacts
+from gpufleet.node.host_checks import full_paths
 
 FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced.service"
 
@@ -19,6 +20,17 @@ def read_busy(facts: NodeFacts) -> Link:
     if not holder:
         return Link("nothing changes it")
     return Link(holder, f"The host is being changed, and may look unfinished: {holder}.")
+
+
+def read_disk(facts: NodeFacts) -> Link | None:
+    """The file systems that every program of the system writes to."""
+    if not facts.free_bytes:
+        return None
+    full = {path: facts.free_bytes[path] // 1_000_000 for path in full_paths(facts)}
+    if not full:
+        return Link("has space")
+    said = ", ".join(f"{path} has {free} MB free" for path, free in full.items())
+    return Link(said, f"The disk is full: {said}. Programs that write there fail.")
 
 
 def read_packages(facts: NodeFacts) -> Link:

@@ -16,16 +16,23 @@ from gpufleet.role.place import Place
 CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 WRITTEN_PATHS = ("/", "/usr", "/var")  # that steps of every role write to
-MIN_FREE_MB = 50  # for files, lists of packages, and small packages
+MB = 1_000_000
+MIN_FREE = 50 * MB  # bytes for files, lists of packages, and small packages
+
+
+def full_paths(facts: NodeFacts) -> list[str]:
+    """The paths without space for any step of a run."""
+    free = {path: facts.free_bytes.get(path) for path in WRITTEN_PATHS}
+    return [path for path, left in free.items() if left is not None and left < MIN_FREE]
 
 
 def full_disks(facts: NodeFacts) -> list[Finding]:
-    """A blocker for each path without space for any step. A driver needs more: see its role."""
-    free = {path: facts.free_bytes.get(path) for path in WRITTEN_PATHS}
+    """A blocker for each full path. A driver needs more space: see its role."""
     return [
-        package_findings.DISK_SPACE(path=path, free=left // 1_000_000, needed=MIN_FREE_MB)
-        for path, left in free.items()
-        if left is not None and left < MIN_FREE_MB * 1_000_000
+        package_findings.DISK_SPACE(
+            path=path, free=facts.free_bytes[path] // MB, needed=MIN_FREE // MB
+        )
+        for path in full_paths(facts)
     ]
 
 

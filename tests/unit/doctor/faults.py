@@ -178,6 +178,7 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "packages half installed": (
         lambda f: replace(f, broken="man-db is half-configured"), "host.packages", ()
     ),
+    "disk is full": (lambda f: replace(f, free_bytes={"/": 10**9, "/var": 0}), "host.disk", ()),
     "clock is wrong": (lambda f: replace(f, clock=f.clock - 4000), "host.clock", ()),
     "damaged record": (damaged_record, "host.plan", ()),
     "GPU fell off the bus": (lambda f: lost(second_gpu(f)), "chain.gpus", ()),
