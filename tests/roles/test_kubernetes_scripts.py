@@ -20,6 +20,13 @@ esac
 """
 SANDBOX = "#!/bin/sh\necho 'CreatePodSandbox for pod failed: no pause image'\necho other\n"
 KUBEADM = "#!/bin/sh\necho 'error: the kubelet is not healthy' >&2\nexit 1\n"
+STALE_NODE = """#!/bin/sh
+echo "$1" >>{folder}/asked
+[ "$1" = join ] || exit 0
+[ "$(grep -c join {folder}/asked)" -lt {tries} ] || exit 0
+echo 'error: a Node with name "a" and status "Ready" already exists in the cluster.' >&2
+exit 1
+"""
 JOURNAL = """#!/bin/sh
 echo 'E0101 kubelet.go:1] StartContainer failed'
 echo 'E0102 run.go:72] "command failed" err="no such cgroup driver"'
@@ -78,3 +85,23 @@ def test_a_full_disk_is_no_failure_without_a_word(tmp_path: Path) -> None:
     assert found.stderr.startswith("GF946 failed\n  | ")
     assert "begun" in found.stderr
     assert not config.exists()
+
+
+@pytest.mark.parametrize(("tries", "status"), [(3, 0), (99, 1)])
+def test_a_node_of_an_earlier_attempt_is_waited_for(
+    tmp_path: Path, tries: int, status: int
+) -> None:
+    """Until the cluster misses its kubelet, or for two minutes; each try begins after a reset."""
+    words = (str(tmp_path / "begun"), str(tmp_path / "joined"), "join", "join.yaml", "")
+    command = script_command("kubernetes/kubeadm", "GF946 failed", *words)
+    stale = STALE_NODE.replace("{tries}", str(tries))
+    quiet = "#!/bin/sh\n"
+    found = run(
+        tmp_path, command.get_raw_value(), kubeadm=stale, systemctl=quiet, sleep=quiet,
+        journalctl=quiet,
+    )  # fmt: skip
+    assert found.returncode == status, found.stderr
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked == ["join", *["reset", "join"] * (min(tries, 24) - 1)]
+    assert (tmp_path / "joined").exists() == (status == 0)
+    assert ("already exists" in found.stderr) == (status == 1)

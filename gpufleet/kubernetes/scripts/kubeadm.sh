@@ -1,6 +1,7 @@
 # kubeadm.sh MESSAGE BEGUN JOINED init|join CONFIG IGNORED [DONE]...: run kubeadm with a configuration that is removed
 # in any case. The file BEGUN exists until it has succeeded, then JOINED; both name the cluster once it is known.
-# DONE: further files that exist then.
+# DONE: further files that exist then. A Node of this name that an earlier attempt left counts as Ready until the cluster
+# misses its kubelet: then join is tried again, for two minutes.
 message=$1 begun=$2 joined=$3 verb=$4 config=$5 ignored=$6
 shift 6
 done=$*
@@ -11,7 +12,14 @@ enable_units kubelet
 set --
 [ "$verb" = init ] && set -- --skip-token-print
 [ -n "$ignored" ] && set -- "$@" "--ignore-preflight-errors=$ignored"
-if out=$(kubeadm "$verb" --config "$config" "$@" 2>&1 </dev/null); then
+left=24 # tries, 5 s apart
+until out=$(kubeadm "$verb" --config "$config" "$@" 2>&1 </dev/null); do
+    case $out in *'and status "Ready" already exists'*) left=$((left - 1)) ;; *) left=0 ;; esac
+    [ "$left" -gt 0 ] || break
+    sleep 5
+    kubeadm reset -f --cri-socket unix:///run/containerd/containerd.sock >/dev/null 2>&1 </dev/null || left=1
+done
+if [ "$left" -gt 0 ]; then
     for file in $done; do : >"$file"; done
     identity >"$begun"
     mv "$begun" "$joined"
