@@ -40,7 +40,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group()
 def bundle() -> None:
-    """Collect packages, charts and images for a network without internet access."""
+    """Collect packages, charts and images for a closed network."""
 
 
 @bundle.command(cls=CheckCommand, epilog=CREATE_EPILOG)

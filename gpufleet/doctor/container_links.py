@@ -191,7 +191,8 @@ def read_metrics(facts: NodeFacts) -> Link | None:
 
 def _answer_words(answer: ExporterAnswer) -> str:
     if answer.status == HTTP_OK:
-        return f"{answer.samples} values of {count_noun(len(answer.gpus), 'GPU')}"
+        values = count_noun(answer.samples, "value")
+        return f"{values} of {count_noun(len(answer.gpus), 'GPU')}"
     return f"status {answer.status}" if answer.status else "no answer"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import value_at
-from gpufleet.core.names import fold_names
+from gpufleet.core.names import count_noun, fold_names
 from gpufleet.core.render import render_template
 from gpufleet.gpu.sharing import is_uniform
 from gpufleet.gpu_stack import findings
@@ -65,7 +65,8 @@ def _of_keys(build: StackBuilder) -> Iterator[Refusal]:
         if node.name in many
         and _is_old(node.labels.get(COMPUTE[0], ""), node.labels.get(COMPUTE[1], ""))
     ]
-    why = f"by MPS, the plugin shares GPUs before Turing among at most {MAX_OLD_CLIENTS} pods"
+    most = count_noun(MAX_OLD_CLIENTS, "pod")
+    why = f"by MPS, the plugin shares GPUs before Turing among at most {most}"
     yield old, why, f"Set gpu_replicas to {MAX_OLD_CLIENTS} or less."
 
 

@@ -62,7 +62,13 @@ class FixedFleet:
         return {name: self.clusters[name] for name in names}
 
     def _read(
-        self, inventory: str, limit: Sequence[str], *, health: bool, before: Any = None
+        self,
+        inventory: str,
+        limit: Sequence[str],
+        *,
+        health: bool,
+        before: Any = None,
+        more: Any = None,
     ) -> tuple[list[SeenHost], list[str]]:
         groups = dict.fromkeys(self.hosts, ("gpu_nodes",))
         every = {**groups, **dict.fromkeys(self.clusters, ("gpu_cluster",))}

@@ -2,7 +2,7 @@
 # An exporter in a container listens in its own network, so it is asked from there.
 line /proc/uptime
 item=${line%%.*}
-have curl && have timeout && for path in $(grep -lsx dcgm-exporter /proc/[0-9]*/comm | head -n 4); do
+have curl && have 'timeout' && for path in $(grep -lsx dcgm-exporter /proc/[0-9]*/comm | head -n 4); do
     path=${path%/comm}
     line "$path/stat"
     set -- ${line##*) }
