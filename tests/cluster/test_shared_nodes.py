@@ -36,7 +36,8 @@ def test_labels_follow_the_keys_of_nodes(current: Bench) -> None:
     first, second = gpu_nodes(current)[:2]
     current.nodes = {first: SLICED, second: SLICED}
     preview = current.deploy(deploy="preflight", **NO_MONITORING)
-    assert f"by time-slicing-4 (nvidia.com/gpu {GPUS} -> {4 * GPUS})" in preview.output
+    said = " ".join(preview.output.split())  # without line breaks
+    assert f"by time-slicing-4 (nvidia.com/gpu {GPUS} -> {4 * GPUS})" in said
     assert labels(current) == {}
     done = current.deploy(**NO_MONITORING)
     assert done.returncode == 0, done.output
