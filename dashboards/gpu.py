@@ -147,8 +147,8 @@ STATE = Row(
         of_alerts(
             lines(
                 "Remapped rows of memory",
-                "Uncorrectable ones cost a job; a failure to remap means that the GPU is to be "
-                "replaced. Ampere and newer.",
+                "Uncorrectable ones cost a job. If remapping fails, replace the GPU. Ampere and "
+                "newer.",
                 (gpu(fields.ROWS_UNCORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} uncorrectable"),
                 (gpu(fields.ROWS_CORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} correctable"),
                 (gpu(fields.REMAP_FAILED, ONE), model.REMAPPING, f"{LEGEND} failure"),

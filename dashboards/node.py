@@ -40,7 +40,7 @@ NOW = Row(
         of_alerts(
             number(
                 "Unhealthy GPUs",
-                "GPUs that the device plugin does not offer any more.",
+                "GPUs that the device plugin no longer offers.",
                 f"sum({installed(NODE, 'cluster')} - {allocatable(NODE, 'cluster')})",
                 steps=(1, 2),
             ),

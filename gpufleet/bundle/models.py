@@ -75,8 +75,8 @@ class NoManifestError(ValueError):
 
 
 def place_of(url: str) -> str:
-    """The path in a bundle for the file at a URL: HOST/PATH or HOST-PORT/PATH; "" if that is not
-    safe, or if the URL has a login or a query, which may be secret."""
+    """The path in a bundle for the file at a URL: HOST/PATH or HOST-PORT/PATH. "" if the path is
+    not safe, or if the URL has a login or a query, which may be secret."""
     parts = urlsplit(url)
     host = "" if "@" in parts.netloc or parts.query else parts.netloc.replace(":", "-")
     words = [host, *unquote(parts.path).split("/")]

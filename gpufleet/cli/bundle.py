@@ -56,21 +56,21 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
     charts and images. After an interruption, run the command again: it keeps complete files.
     """
     targets, chosen = choose_targets(inventory, limit)
-    folders.begin_bundle(folder)
-    nodes = node_names(target.name for target in targets if NODES_GROUP in target.groups)
-    clusters = [(target.name, target.data) for target in chosen if CLUSTERS in target.groups]
-    parts, stops = collect_from_clusters(clusters, nodes, folder)
-    status = 0
-    if not all(target.is_cluster for target in chosen):
-        words = pyinfra_arguments(inventory, [deploy_file("bundle")], limit, ())
-        status, more = collect_packages([*pyinfra_command(), *words], folder)
-        stops |= more
-    for finding, names in stops.items():
-        print_finding(result_console(), finding, names)
-    if status or stops:
-        print_note("No manifest was written: the bundle is incomplete.")
-        sys.exit(status or ExitStatus.FAILED)
-    made = folders.finish_bundle(folder, parts)
+    with folders.writing_bundle(folder):
+        nodes = node_names(target.name for target in targets if NODES_GROUP in target.groups)
+        clusters = [(target.name, target.data) for target in chosen if CLUSTERS in target.groups]
+        parts, stops = collect_from_clusters(clusters, nodes, folder)
+        status = 0
+        if not all(target.is_cluster for target in chosen):
+            words = pyinfra_arguments(inventory, [deploy_file("bundle")], limit, ())
+            status, more = collect_packages([*pyinfra_command(), *words], folder)
+            stops |= more
+        for finding, names in stops.items():
+            print_finding(result_console(), finding, names)
+        if status or stops:
+            print_note("No manifest was written: the bundle is incomplete.")
+            sys.exit(status or ExitStatus.FAILED)
+        made = folders.finish_bundle(folder, parts)
     _show(made, compare.lacking_findings(made), as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from contextlib import suppress
@@ -42,3 +43,15 @@ def _is_private(path: Path, data: bytes) -> bool:
         return not path.stat().st_mode & 0o077 and path.read_bytes() == data
     except (FileNotFoundError, IsADirectoryError):
         return False
+
+
+def lock_folder(path: Path) -> int:
+    """Lock a folder until the returned descriptor is closed, or this process ends. Raises
+    BlockingIOError if another process has it."""
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        raise
+    return number

@@ -16,8 +16,8 @@ from gpufleet.doctor.models import JudgedFleet, SubjectVerdict, Verdict, worst_v
 
 
 def show_fix_plan(console: Console, plan: FixPlan) -> None:
-    """Print each command with its hosts or cluster and what it interrupts, and where there is no
-    fix."""
+    """Print each command with its hosts or cluster and what it interrupts, then the hosts without
+    a fix."""
     if not plan.fixes and not plan.refused:
         console.print(Text(f"{plan.check} fails nowhere: there is nothing to fix."))
     groups: dict[PlannedFix, list[str]] = defaultdict(list)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
 import tempfile
@@ -11,6 +10,8 @@ import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+
+from gpufleet.core.private_file import lock_folder
 
 FOLDER_PREFIX = "gpufleet-kube-"
 MIN_SECONDS = 10  # between a folder's creation and its lock
@@ -25,15 +26,9 @@ def private_folder() -> Path:
         with suppress(OSError):  # another user's, a living process's, or already removed
             about = left.lstat()
             if about.st_uid == os.geteuid() and time.time() - about.st_ctime > MIN_SECONDS:
-                _lock_folder(left)
+                lock_folder(left)
                 shutil.rmtree(left)
     folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))  # mode 0700
-    _lock_folder(folder)
+    lock_folder(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _lock_folder(path: Path) -> None:
-    """Lock a folder until this process ends. Raises BlockingIOError if another process has it."""
-    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,7 +16,8 @@ MARKS = {  # role -> the beginnings of the names of packages with its version
     "toolkit": ("nvidia-container-toolkit",),
     "exporter": ("datacenter-gpu-manager",),
 }
-SOURCES = "grep -rhE '^(deb|baseurl)' /etc/apt/sources.list.d /etc/yum.repos.d 2>/dev/null || true"
+FOLDERS = "-path '/etc/apt/sources.list.d/*' -o -path '/etc/yum.repos.d/*'"
+SOURCES = f"find /etc -type f \\( {FOLDERS} \\) -exec cat {{}} +"
 
 
 @pytest.mark.parametrize("name", PLACES["packages"])

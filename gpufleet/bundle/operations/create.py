@@ -18,15 +18,15 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.names import group_by_thing
 from gpufleet.core.process import run_in_front
 from gpufleet.core.secrets import plain_urls
-from gpufleet.gpu_stack.model import our_releases
+from gpufleet.gpu_stack.operations.accesses import open_stack_cluster
 from gpufleet.gpu_stack.plan import plan_stack
-from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
+from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.charts import chart_archive, read_chart
-from gpufleet.helm.operations.cluster import RunCluster, helm_cache, open_cluster
+from gpufleet.helm.operations.cluster import RunCluster, helm_cache
 from gpufleet.helm.release import Release
-from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.run.report import BAD_STATUSES, HostReport
 
 Stops = dict[Finding, tuple[str, ...]]  # why hosts and clusters were stopped, with their names
@@ -79,28 +79,13 @@ def _of_cluster(
     if settings is None:
         return BundlePart(), list(problems)
     try:
-        cluster = _read(name, settings)
+        cluster = open_stack_cluster(name, settings)
         plan = plan_stack(settings, cluster.facts, load_charts(), hosts)
         if plan.blockers:
             return BundlePart(), [found for found in plan.findings if found.blocks]
         return merge_parts(_of_release(cluster, each, folder) for each in plan.releases), []
     except ClusterProblem as problem:
         return BundlePart(), list(problem.findings)
-
-
-def _read(name: str, settings: ClusterSettings) -> RunCluster:
-    """Read a cluster as a plan does, without its lock. Raises ClusterProblem."""
-    wanted = settings.cluster
-    return open_cluster(
-        name,
-        KubeAccess(wanted.kubeconfig or "", wanted.context or ""),
-        our_releases(settings),
-        helm=wanted.helm or "",
-        helm_site=wanted.helm_url or "",
-        supported_only=True,
-        uid=wanted.uid or "",
-        wait=None,
-    )
 
 
 def _of_release(cluster: RunCluster, release: Release, folder: Path) -> BundlePart:

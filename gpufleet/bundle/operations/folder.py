@@ -7,8 +7,8 @@ import io
 import os
 import shutil
 import tarfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -35,18 +35,35 @@ from gpufleet.bundle.operations.store import (
     stored_parts,
 )
 from gpufleet.bundle.sbom import sbom_text
+from gpufleet.core.private_file import lock_folder
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 
+OTHER_WRITER = "another process writes this bundle"
 FOREIGN_FILES = "it has files, and no manifest"
 
 
-def begin_bundle(folder: Path) -> None:
-    """Make the folder ready. A complete bundle is incomplete from here on; its files stay. Raises
-    Stopped for a folder with files of others."""
-    work = folder / WORK_FOLDER
+@contextmanager
+def writing_bundle(folder: Path) -> Iterator[None]:
+    """Make the folder ready, for this process alone. A complete bundle is incomplete from here on;
+    its files stay. Raises Stopped for a folder with files of others, and while another process
+    writes it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        lock = lock_folder(folder.resolve())  # the folder may be a link
+    except OSError as error:
+        why = OTHER_WRITER if isinstance(error, BlockingIOError) else error.strerror or str(error)
+        raise Stopped(findings.FILE_NOT_KEPT(path=error.filename or folder, why=why)) from error
+    try:
+        _begin(folder)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _begin(folder: Path) -> None:
+    work = folder / WORK_FOLDER
+    try:
         if any(folder.iterdir()) and not ((folder / MANIFEST).is_file() or work.is_dir()):
             raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=FOREIGN_FILES))
         shutil.rmtree(work / PARTS_FOLDER, ignore_errors=True)

@@ -1,6 +1,7 @@
 # rpm_closure.sh FOLDER MANAGER GONE WORD...: download into FOLDER what WORD... needs on this host if it had none of the
 # packages GONE: `package SHA256 SIZE PATH - -`. `metadata` lines: what the cache has of the repositories. `Repo-` lines:
-# their addresses. `error TEXT` if the manager refuses. rpm's database is a copy: keys are imported into it alone.
+# their addresses. `error TEXT` if the manager refuses. rpm's database is a copy: keys are imported into it alone. Only for
+# packages/in_copy.sh: other processes do not see its mounts.
 folder=$1 manager=$2 gone=$3; shift 3
 set -f # the names in $gone are no patterns
 mkdir -p "$folder/packages"

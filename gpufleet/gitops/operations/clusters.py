@@ -13,15 +13,14 @@ from gpufleet.gitops.facts_file import FactsFileError, parse_facts
 from gpufleet.gitops.findings import NO_SAVED_FACTS
 from gpufleet.gitops.plan import ClusterFiles, plan_files
 from gpufleet.gitops.releases import Style
-from gpufleet.gpu_stack.model import our_releases
 from gpufleet.gpu_stack.node_sharing import HostData
+from gpufleet.gpu_stack.operations.accesses import open_stack_cluster
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
-from gpufleet.helm.operations.cluster import open_cluster
 from gpufleet.helm.plan import Controller, plan_release
 from gpufleet.helm.release import HelmVersion, Release, ReleasePlan
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.facts import ClusterFacts
-from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.access import ClusterProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +86,7 @@ def _read_known(name: str, settings: ClusterSettings, saved: SavedFacts | None) 
         raise ClusterProblem(NO_SAVED_FACTS(path=saved.path, name=name))
     if saved:
         return _saved_cluster(saved.clusters[name])
-    wanted = settings.cluster
-    cluster = open_cluster(
-        name,
-        KubeAccess(wanted.kubeconfig or "", wanted.context or ""),
-        our_releases(settings),
-        helm=wanted.helm or "",
-        helm_site=wanted.helm_url or "",
-        supported_only=True,
-        uid=wanted.uid or "",
-        wait=None,
-    )
+    cluster = open_stack_cluster(name, settings)
     return KnownCluster(cluster.facts, lambda release: cluster.plan(release).plan)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS, ListedHost, kubeconfig_of
 from gpufleet.core.load_settings import load_role
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
+from gpufleet.gpu_stack.model import our_releases
+from gpufleet.gpu_stack.settings import ClusterSettings
+from gpufleet.helm.operations.cluster import RunCluster, open_cluster
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.operations.access import KubeAccess
 
@@ -34,3 +38,18 @@ def access_of(target: ListedHost) -> KubeAccess:
         raise Stopped(*problems)
     path = settings.kubeconfig and str(expand_user_path(settings.kubeconfig))
     return KubeAccess(path or "", settings.context or "")
+
+
+def open_stack_cluster(name: str, settings: ClusterSettings, **how: Any) -> RunCluster:
+    """Read the cluster that these settings name, without its lock unless `how`, the further
+    arguments of `open_cluster`, has `wait`. Raises ClusterProblem."""
+    wanted = settings.cluster
+    return open_cluster(
+        name,
+        KubeAccess(wanted.kubeconfig or "", wanted.context or ""),
+        our_releases(settings),
+        helm=wanted.helm or "",
+        helm_site=wanted.helm_url or "",
+        uid=wanted.uid or "",
+        **{"supported_only": True, "wait": None, **how},
+    )

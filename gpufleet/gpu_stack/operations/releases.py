@@ -10,15 +10,15 @@ from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.visible import one_line
-from gpufleet.gpu_stack.model import our_releases
+from gpufleet.gpu_stack.operations.accesses import open_stack_cluster
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.chart_values import shorten_diff
 from gpufleet.helm.findings.releases import KIND_MISSING
-from gpufleet.helm.operations.cluster import PlannedRelease, RunCluster, open_cluster
+from gpufleet.helm.operations.cluster import PlannedRelease, RunCluster
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.facts import ClusterFacts
-from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -96,14 +96,10 @@ def current_cluster(*, supported_only: bool = False, preview: bool = False) -> C
     wanted = settings.cluster
     began = time.monotonic()
     try:
-        cluster = open_cluster(
+        cluster = open_stack_cluster(
             host.name,
-            KubeAccess(wanted.kubeconfig or "", wanted.context or ""),
-            our_releases(settings),
-            helm=wanted.helm or "",
-            helm_site=wanted.helm_url or "",
+            settings,
             supported_only=supported_only,
-            uid=wanted.uid or "",
             wait=None if preview or report.invocation.dry else wanted.lock_timeout,
             say=_say(host),
         )

@@ -12,7 +12,7 @@ from gpufleet.bundle.models import (
     BundlePart,
     LackingItem,
 )
-from gpufleet.bundle.operations.folder import begin_bundle, finish_bundle
+from gpufleet.bundle.operations.folder import finish_bundle, writing_bundle
 from gpufleet.bundle.operations.store import store_file, store_part
 
 CONTENTS = {"a.example.com/repos/x/one.deb": b"one", "a.example.com/repos/x/InRelease": b"signed"}
@@ -34,9 +34,9 @@ def make_bundle(
     folder: Path, contents: dict[str, bytes] = CONTENTS, *lacking: LackingItem
 ) -> BundleManifest:
     """A complete bundle, or the folder's next one."""
-    begin_bundle(folder)
-    for path, data in contents.items():
-        store_file(folder, file_of(path, data), [data])
-    files = tuple(file_of(path, data) for path, data in contents.items())
-    store_part(folder, "host", BundlePart(files, REPOSITORIES, lacking))
-    return finish_bundle(folder)
+    with writing_bundle(folder):
+        for path, data in contents.items():
+            store_file(folder, file_of(path, data), [data])
+        files = tuple(file_of(path, data) for path, data in contents.items())
+        store_part(folder, "host", BundlePart(files, REPOSITORIES, lacking))
+        return finish_bundle(folder)

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from gpufleet.bundle.operations import create
 from gpufleet.bundle.operations.folder import read_bundle
 from gpufleet.cli import deploy, main
+from gpufleet.gpu_stack.operations import accesses
 from gpufleet.helm.release import Release
 from gpufleet.kube.findings import SERVER_TOO_OLD
 from gpufleet.kube.operations.access import ClusterProblem
@@ -44,7 +45,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None
         path.write_text(f"the chart {release.chart}")
         return path
 
-    monkeypatch.setattr(create, "open_cluster", opens)
+    monkeypatch.setattr(accesses, "open_cluster", opens)
     monkeypatch.setattr(create, "chart_archive", archive)
     monkeypatch.setattr(create, "helm_cache", lambda: tmp_path)
     monkeypatch.setattr(

@@ -15,7 +15,7 @@ import pytest
 
 from gpufleet.bundle.images import image_path, rendered_images
 from gpufleet.bundle.models import BundlePart
-from gpufleet.bundle.operations.folder import begin_bundle, finish_bundle
+from gpufleet.bundle.operations.folder import finish_bundle, writing_bundle
 from gpufleet.bundle.operations.images import copy_images
 from gpufleet.kubernetes.archives import read_archive
 
@@ -65,8 +65,8 @@ def test_an_image_without_skopeo_is_named_as_lacking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    begin_bundle(tmp_path)
-    part = copy_images(tmp_path, ["quay.io/x/y:1"])
+    with writing_bundle(tmp_path):
+        part = copy_images(tmp_path, ["quay.io/x/y:1"])
     assert part.files == ()
     assert [each.what for each in part.lacking] == ["image quay.io/x/y:1"]
 
@@ -132,16 +132,16 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.mark.skipif(not shutil.which("skopeo"), reason="skopeo is not installed")
 def test_skopeo_copies_an_image_once(registry: str, tmp_path: Path) -> None:
     folder, image = tmp_path / "bundle", f"{registry}/x/y:1"
-    begin_bundle(folder)
-    part = copy_images(folder, [image, f"{registry}/x/y:2"])
-    assert [each.what for each in part.lacking] == [f"image {registry}/x/y:2"], part.lacking
-    (file,) = part.files
-    assert file.path == image_path(image)
-    assert file.version in Registry.contents
-    archive = read_archive(str(folder / file.path))
-    assert [name for name, _ in archive.images] == [image]
-    finish_bundle(folder, [part])
-    begin_bundle(folder)
-    Registry.asked = []
-    assert copy_images(folder, [image]) == BundlePart((file,))
-    assert not any("/blobs/" in path for path in Registry.asked)
+    with writing_bundle(folder):
+        part = copy_images(folder, [image, f"{registry}/x/y:2"])
+        assert [each.what for each in part.lacking] == [f"image {registry}/x/y:2"], part.lacking
+        (file,) = part.files
+        assert file.path == image_path(image)
+        assert file.version in Registry.contents
+        archive = read_archive(str(folder / file.path))
+        assert [name for name, _ in archive.images] == [image]
+        finish_bundle(folder, [part])
+    with writing_bundle(folder):
+        Registry.asked = []
+        assert copy_images(folder, [image]) == BundlePart((file,))
+        assert not any("/blobs/" in path for path in Registry.asked)

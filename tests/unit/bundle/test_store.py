@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.bundle.models import MANIFEST, SBOM
-from gpufleet.bundle.operations.folder import begin_bundle, finish_bundle, read_bundle, read_digests
-from gpufleet.bundle.operations.store import WORK_FOLDER, has_file, store_file
+from gpufleet.bundle.models import MANIFEST, SBOM, BundlePart
+from gpufleet.bundle.operations.folder import (
+    finish_bundle,
+    read_bundle,
+    read_digests,
+    writing_bundle,
+)
+from gpufleet.bundle.operations.store import (
+    WORK_FOLDER,
+    has_file,
+    store_file,
+    store_part,
+    stored_parts,
+)
 from gpufleet.core.stopped import Stopped
 from tests.unit.bundle.bundles import CONTENTS, file_of, make_bundle
 
@@ -79,14 +90,24 @@ def test_the_manifest_comes_last_and_names_every_file(tmp_path: Path) -> None:
 
 def test_a_begun_bundle_has_no_manifest_until_it_is_finished(tmp_path: Path) -> None:
     make_bundle(tmp_path)
-    begin_bundle(tmp_path)
-    with pytest.raises(Stopped) as stopped:
+    with writing_bundle(tmp_path), pytest.raises(Stopped) as stopped:
         read_bundle(tmp_path)
     assert [found.code for found in stopped.value.findings] == ["GF671"]
-    begin_bundle(tmp_path)  # the interrupted command again
-    assert set(CONTENTS) <= there(tmp_path)
-    finish_bundle(tmp_path)
+    with writing_bundle(tmp_path):  # the interrupted command again
+        assert set(CONTENTS) <= there(tmp_path)
+        finish_bundle(tmp_path)
     assert not (tmp_path / WORK_FOLDER).exists()
+
+
+def test_two_processes_do_not_write_one_bundle(tmp_path: Path) -> None:
+    """Each would delete what the other one has collected. flock(2) tells open files apart."""
+    with writing_bundle(tmp_path):
+        store_part(tmp_path, "host", BundlePart())
+        with pytest.raises(Stopped, match="another process"), writing_bundle(tmp_path):
+            pass
+        assert len(list(stored_parts(tmp_path))) == 1
+    with writing_bundle(tmp_path):
+        assert list(stored_parts(tmp_path)) == []
 
 
 def test_files_of_the_earlier_bundle_are_deleted_and_those_of_others_stay(tmp_path: Path) -> None:
@@ -99,7 +120,7 @@ def test_files_of_the_earlier_bundle_are_deleted_and_those_of_others_stay(tmp_pa
 
 def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letters").write_text("x")
-    with pytest.raises(Stopped) as stopped:
-        begin_bundle(tmp_path)
+    with pytest.raises(Stopped) as stopped, writing_bundle(tmp_path):
+        pass
     assert [found.code for found in stopped.value.findings] == ["GF671"]
     assert os.listdir(tmp_path) == ["letters"]

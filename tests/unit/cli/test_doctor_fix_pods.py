@@ -78,7 +78,7 @@ class PluginApi:
         ]
         self.recovers = recovers
         self.deleted: list[tuple[str, str]] = []  # name, uid
-        self.meanwhile: Callable[[], None] = lambda: None  # what happens before the first look
+        self.before_delete: Callable[[], None] = lambda: None  # a change by another user
         self.opened: list[KubeAccess] = []
 
     def __call__(self, access: KubeAccess) -> PluginApi:
@@ -91,7 +91,7 @@ class PluginApi:
         return {SETS: self.sets, PODS: list(self.pods.values())}[path]
 
     def find(self, path: str) -> Any:
-        self.meanwhile()
+        self.before_delete()
         return self.pods.get(path.removeprefix(f"{PODS}/"))
 
     def delete(self, path: str, body: Any) -> None:
@@ -171,7 +171,7 @@ def test_other_pods_are_left(run: Run, fine: Any) -> None:
 
 def test_a_pod_that_recovered_before_the_yes_is_left(run: Run) -> None:
     api = PluginApi(pod("p1"))
-    api.meanwhile = lambda: api.pods.update(p1=pod("p1", ready=True))
+    api.before_delete = lambda: api.pods.update(p1=pod("p1", ready=True))
     assert run(api, *DOCTOR).exit_code == 0
     assert api.deleted == []
 

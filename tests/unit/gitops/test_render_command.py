@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from gpufleet.cli import deploy, main
 from gpufleet.gitops.facts_file import FactsFileError, facts_text, parse_facts
-from gpufleet.gitops.operations import clusters
+from gpufleet.gpu_stack.operations import accesses
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.plan import Controller, plan_release
 from gpufleet.helm.release import HelmVersion, Release
@@ -63,7 +63,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> dict[str, ClusterFacts]:
 
         return SimpleNamespace(facts=facts, plan=plan)
 
-    monkeypatch.setattr(clusters, "open_cluster", opens)
+    monkeypatch.setattr(accesses, "open_cluster", opens)
     return found
 
 
