@@ -100,7 +100,7 @@ def test_a_begun_bundle_has_no_manifest_until_it_is_finished(tmp_path: Path) -> 
 
 
 def test_two_processes_do_not_write_one_bundle(tmp_path: Path) -> None:
-    """Each would delete what the other one has collected. flock(2) tells open files apart."""
+    """Each would delete what the other one has collected. flock(2) locks per open file."""
     with writing_bundle(tmp_path):
         store_part(tmp_path, "host", BundlePart())
         with pytest.raises(Stopped, match="another process"), writing_bundle(tmp_path):
