@@ -36,6 +36,8 @@ _RELABELING = ("replacement", "separator", "sourceLabels", "source_labels", "tar
                "target_label")  # fmt: skip
 # below these, all keys are: the API server shows labels to everyone who may list objects
 _LABELS = frozenset(("additionalLabels", "labels", "matchLabels", "nodeSelector"))
+# below these, all texts are: configurations of the device plugin, by their names
+_PLUGIN_CONFIGS = (("config", "data"), ("config", "map"))
 # keys that are harmless below certain other keys
 _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
     "hostPath": ("path",),
@@ -90,7 +92,7 @@ def _is_harmless(keys: tuple[str, ...]) -> bool:
     last = keys[-1] if keys else ""
     if last in _HARMLESS or _REFERENCE.search(last):
         return True
-    if len(keys) > 1 and keys[-2] in _LABELS:
+    if (len(keys) > 1 and keys[-2] in _LABELS) or keys[-3:-1] in _PLUGIN_CONFIGS:
         return True
     return any(last in _HARMLESS_BELOW.get(above, ()) for above in keys[:-1])
 

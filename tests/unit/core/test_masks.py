@@ -91,6 +91,8 @@ RUNTIMES = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}
         ({"additionalLabels": {"release": "kps"}}, "+additionalLabels.release: kps"),
         ({"matchLabels": {"app": "x"}}, "+matchLabels.app: x"),
         ({"labels": {"password": "x"}}, "+labels.password: ***"),
+        ({"config": {"map": {"mig-4": "version: v1"}}}, "+config.map.mig-4: version: v1"),
+        ({"x": {"config": {"data": {"whole": "{}"}}}}, "+x.config.data.whole: {}"),
         ({"podAnnotations": {"gpufleet/counters": "x"}}, '+podAnnotations."gpufleet/counters": x'),
     ],
 )
@@ -100,6 +102,7 @@ def test_what_gpufleet_sets_is_shown(values: dict[str, Any], line: str) -> None:
 
 def test_a_path_of_something_else_is_masked() -> None:
     assert mask_value({"hook": {"path": "/T0/s3cret"}}) == {"hook": {"path": "***"}}
+    assert mask_value({"data": {"config": "s3cret"}}) == {"data": {"config": "***"}}
 
 
 def test_lines_of_other_files_are_shown() -> None:
