@@ -61,7 +61,7 @@ def member_of(settings: KubernetesSettings, known: Kubernetes, context: RoleCont
     return HostMember(
         part=part,
         before=before,
-        version=settings.version or stays or known.newest,
+        version=settings.version or stays or known.default,
         keeps=bool(stays),
         joined=joined,
         reset=KUBERNETES_BEGUN_PATH in paths or not (joined or paths.isdisjoint((JOINED, LEAVING))),

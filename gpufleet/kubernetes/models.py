@@ -98,6 +98,7 @@ class Kubernetes(Sourced):
 
     as_of: date
     newest: str
+    default: str
     oldest: str
     packages: tuple[str, ...]
     repository: KubernetesRepository

@@ -50,7 +50,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         if not settings.enabled:
             return {}
         known = catalog.kubernetes
-        minor = ".".join((settings.version or known.newest).split(".")[:2])
+        minor = ".".join((settings.version or known.default).split(".")[:2])
         return {"containerd": known.containerd(minor), "cgroup-driver": cgroup_driver(settings)}
 
     def question(

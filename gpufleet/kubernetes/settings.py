@@ -140,8 +140,8 @@ class KubernetesSettings(RoleSettings):
     )
     version: Version | None = Field(
         None,
-        description='Minor or exact version, for example "1.36". Default: the catalog\'s newest '
-        "minor; a node keeps its own.",
+        description='Minor or exact version, for example "1.36". Default: the catalog\'s '
+        "default minor; a node keeps its own.",
     )
     endpoint: Endpoint | None = Field(
         None,

@@ -27,13 +27,13 @@ from tests.unit.kubernetes.cluster_hosts import (
 from tests.unit.kubernetes.kubeadm_files_setup import settings_of
 
 pytestmark = pytest.mark.claim(
-    "kubeadm's configuration fits Kubernetes 1.28 to 1.36; 1.36 and 1.32 were run.",
+    "kubeadm's configuration fits Kubernetes 1.28 to 1.37; 1.36 and 1.32 were run.",
     level=1,
 )
 
 GOLDEN = Path(__file__).parent / "golden"
 KNOWN = load_catalog().kubernetes
-MINORS = [f"1.{minor}" for minor in range(28, 37)]
+MINORS = [f"1.{minor}" for minor in range(28, 38)]
 TOKEN = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64, "1.30.14")
 OLD_CGROUPS = {"cluster_host": replace(ROOM, cgroups=1)}
 EL8 = "4.18.0-553.el8_10.x86_64"
@@ -89,6 +89,7 @@ def test_the_catalog_has_every_minor_between_its_ends() -> None:
     ("1.35", OLD_CGROUPS, {}, ["GF932"]),
     ("1.28", {"containerd": "1.5.9"}, {}, ["GF934"]),
     ("1.28", {"containerd": "1.6.0"}, {}, []),
+    ("1.37", {"containerd": "1.7.24"}, {}, []),
     ("1.30", OLD_CGROUPS, {"kubelet": {"failCgroupV1": False}}, ["GF995"]),
     ("1.31", OLD_CGROUPS, {"kubelet": {"failCgroupV1": False}}, []),
     ("1.30", {}, {"kube_proxy": {"mode": "nftables"}}, ["GF995"]),
