@@ -13,6 +13,7 @@ from gpufleet.catalog import findings
 from gpufleet.catalog.models import DataEdit, DriverKinds, Gap, PackageVersions, Reading
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules
+from gpufleet.core.names import list_names
 from gpufleet.core.versions import branch_of, version_tuple
 from gpufleet.driver.catalog import BOTH, PackageSet
 from gpufleet.driver.choice import is_over, package_set
@@ -83,8 +84,7 @@ def _newest(offers: Iterable[Offered]) -> dict[int, str]:
 
 def _places(offers: Iterable[Offered]) -> str:
     names = list(dict.fromkeys(offer.place.code for offer in offers))
-    more = f" and {len(names) - SHOWN_PLACES} more" if len(names) > SHOWN_PLACES else ""
-    return ", ".join(names[:SHOWN_PLACES]) + more
+    return list_names(names, SHOWN_PLACES)
 
 
 def _missing(

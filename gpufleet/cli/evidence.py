@@ -15,11 +15,12 @@ from gpufleet.cli.diagnosis import read_fleet
 from gpufleet.cli.output import print_note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
+from gpufleet.core.names import list_names
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.document import doctor_json
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet
 from gpufleet.evidence.archive import EvidenceArchive
-from gpufleet.evidence.findings import NOTHING_COLLECTED
+from gpufleet.evidence.findings import EVIDENCE_INCOMPLETE
 from gpufleet.evidence.models import EvidenceFile
 from gpufleet.evidence.operations.hosts import collect_host, host_folder
 from gpufleet.run.report_file import print_lost, print_run_finding
@@ -38,7 +39,7 @@ def judge_with_evidence(
     bug_report: bool,
 ) -> tuple[JudgedFleet, bool]:
     """The verdicts, with the evidence of all hosts and clusters in an archive. False if the archive
-    could not be written, or has nothing of any host or cluster.
+    could not be written, or lacks a host or cluster.
 
     `bug_report`: run NVIDIA's own report on the hosts, too."""
     archive = EvidenceArchive(path)
@@ -46,7 +47,7 @@ def judge_with_evidence(
     judged = read_fleet(inventory, limit, more).judge(checks, now)
     for host in judged.hosts:
         if (folder := host_folder(host.name)) not in archive.subjects:
-            archive.note_missing(
+            archive.note_lost(
                 folder, " ".join(f"{each.code} {each.cause}".strip() for each in host.causes)
             )
     try:
@@ -61,11 +62,11 @@ def judge_with_evidence(
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)
-    if not archive.subjects:
-        print_run_finding(NOTHING_COLLECTED(path=path))
-    elif not is_quiet():
+    if archive.lost:
+        print_run_finding(EVIDENCE_INCOMPLETE(path=path, lost=list_names(archive.lost)))
+    if not is_quiet():
         print_note(archive.summary)
-    return judged, bool(archive.subjects)
+    return judged, not archive.lost
 
 
 def _collect_clusters(archive: EvidenceArchive, inventory: str, names: Collection[str]) -> None:
@@ -78,7 +79,7 @@ def _collect_clusters(archive: EvidenceArchive, inventory: str, names: Collectio
     try:
         targets = load_targets(inventory)
     except VerifyError as error:
-        archive.note_missing("clusters", error.finding.text)
+        archive.note_lost("clusters", error.finding.text)
         return
     for target in targets:
         if target.name in names:

@@ -54,6 +54,12 @@ def count_noun(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
+def list_names(items: Sequence[str], most: int = 5) -> str:
+    """The first items for a sentence: "a, b and 3 more"."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
+
+
 def name_hosts(names: Sequence[str]) -> str:
     """Hosts for a sentence: the only name, or the number and the first names."""
     short = fold_names(names)

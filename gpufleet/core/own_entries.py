@@ -8,6 +8,7 @@ from typing import Any
 from gpufleet.core.data import read_shipped_data
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.own_catalog import OWN_ENTRIES
+from gpufleet.core.names import list_names
 from gpufleet.core.own_catalog import (
     IDENTITIES,
     OWN_FILES,
@@ -29,10 +30,7 @@ def own_entries() -> list[Finding]:
         if name in files
         for said in _entries(read_shipped_data(name), files[name], "")
     ]
-    if not names:
-        return []
-    more = f" and {len(names) - SHOWN_ENTRIES} more" if len(names) > SHOWN_ENTRIES else ""
-    return [OWN_ENTRIES(entries=", ".join(names[:SHOWN_ENTRIES]) + more)]
+    return [OWN_ENTRIES(entries=list_names(names, SHOWN_ENTRIES))] if names else []
 
 
 def _entries(shipped: Any, own: Any, place: str) -> Iterator[str]:

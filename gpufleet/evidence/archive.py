@@ -34,6 +34,7 @@ class EvidenceArchive:
         self.path = path
         self.error: OSError | None = None
         self.subjects: set[str] = set()  # folders with at least one file
+        self.lost: list[str] = []  # folders that have nothing, or not all
         self._name = path.name
         for extension in EXTENSIONS:
             self._name = self._name.removesuffix(extension)
@@ -54,6 +55,11 @@ class EvidenceArchive:
     def note_missing(self, name: str, reason: str) -> None:
         """List evidence in the manifest that could not be read."""
         self._missing.append(MissingEvidence(name, hide_secrets(reason)))
+
+    def note_lost(self, subject: str, reason: str) -> None:
+        """List a host or cluster in the manifest whose evidence could not be read, or not all."""
+        self.lost.append(subject)
+        self.note_missing(subject, reason)
 
     @property
     def summary(self) -> str:

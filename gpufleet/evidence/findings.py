@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker
 
-NOTHING_COLLECTED = blocker(
+EVIDENCE_INCOMPLETE = blocker(
     "GF260",
-    "No evidence collected",
-    "No evidence of any host or cluster was collected. {path} has the reasons alone.",
+    "Evidence incomplete",
+    "The evidence of {lost} was not collected, or only a part of it. {path} has the reasons.",
     "Read MANIFEST.txt in the archive, correct what it says, then run again with a new --bundle.",
 )

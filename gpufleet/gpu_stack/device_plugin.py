@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.merge import value_at
+from gpufleet.core.names import list_names
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.existing import device_plugins, existing_nfds, offering_nodes, silent_nodes
 from gpufleet.gpu_stack.model import StackBuilder
@@ -128,5 +129,4 @@ def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limit
 
 def on_nodes(names: list[str]) -> str:
     """The words for a plugin that is not visible in the cluster but advertises GPUs of `names`."""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"A plugin that is no workload of the cluster, on node {names[0]}{more},"
+    return f"A plugin that is no workload of the cluster, on node {list_names(names, 1)},"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import list_names
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.model import NODE_MARK, our_releases
 from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL
@@ -169,7 +170,9 @@ def _disrupted(
     ]
     if gone and pods and not settings.cluster.allow_disruption:
         yield findings.PODS_USE_GPUS(
-            count=len(pods), release=f"release {gone[0].ref}", pods=name_objects(pods)
+            count=len(pods),
+            release=f"release {gone[0].ref}",
+            pods=list_names([*map(str, pods)], MAX_SHOWN_OBJECTS),
         )
 
 
@@ -187,7 +190,7 @@ def _lost(
             yield findings.HELM_WOULD_DELETE(
                 release=release.ref,
                 parts=", ".join(parts),
-                objects=name_objects([*claims, *of_crds]),
+                objects=list_names([*map(str, (*claims, *of_crds))], MAX_SHOWN_OBJECTS),
                 count=len(claims) + len(of_crds),
             )
 
@@ -249,9 +252,3 @@ def marked_nodes(items: Iterable[Item]) -> dict[str, str]:
 def _config_labels(facts: ClusterFacts) -> list[tuple[str, str]]:
     """The nodes on which gpufleet chose a configuration of the device plugin, with the label."""
     return [(node.name, CONFIG_LABEL) for node in facts.nodes if CONFIG_LABEL in node.own_labels]
-
-
-def name_objects(refs: Sequence[ObjectRef]) -> str:
-    """The first references, as text."""
-    more = len(refs) - MAX_SHOWN_OBJECTS
-    return ", ".join(map(str, refs[:MAX_SHOWN_OBJECTS])) + (f" and {more} more" if more > 0 else "")

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import value_at
-from gpufleet.core.names import count_noun, fold_names
+from gpufleet.core.names import count_noun, fold_names, list_names
 from gpufleet.core.render import render_template
 from gpufleet.gpu.sharing import is_uniform
 from gpufleet.gpu_stack import findings
@@ -43,9 +43,7 @@ def check_node_sharing(build: StackBuilder, chart: str) -> None:
 
 def _shown(nodes: Sequence[str]) -> str:
     """Names of nodes for a sentence, with ranges."""
-    names = fold_names(nodes)
-    more = len(names) - MAX_SHOWN_NODES
-    return ", ".join(names[:MAX_SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
+    return list_names(fold_names(nodes), MAX_SHOWN_NODES)
 
 
 def _of_keys(build: StackBuilder) -> Iterator[Refusal]:

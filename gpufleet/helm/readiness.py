@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import count_noun
+from gpufleet.core.names import count_noun, list_names
 from gpufleet.core.visible import Count
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import Operands, Release
@@ -211,14 +211,16 @@ def with_labels(labels: Mapping[str, str], nodes: Iterable[ClusterNode]) -> list
 def report_down(nodes: Iterable[ClusterNode]) -> list[Finding]:
     """A warning about nodes that are not Ready, so that no pods are expected on them."""
     down = [f"{node.name} ({node.down})" for node in nodes if node.down]
-    return [findings.NODES_DOWN(nodes=_listed(down))] if down else []
+    return [findings.NODES_DOWN(nodes=list_names(down, MAX_NODES))] if down else []
 
 
 def report_left_out(name: str, placement: Placement, nodes: Iterable[ClusterNode]) -> list[Finding]:
     """A warning about nodes without a pod of the DaemonSet `name` that could have one."""
     why = {node.name: node.foreign or why_not(placement, node) for node in nodes if not node.down}
     out = [f"{node} ({reason})" for node, reason in why.items() if reason]
-    return [findings.NODES_LEFT_OUT(daemonset=name, nodes=_listed(out))] if out else []
+    return (
+        [findings.NODES_LEFT_OUT(daemonset=name, nodes=list_names(out, MAX_NODES))] if out else []
+    )
 
 
 def _without_pods(
@@ -233,8 +235,3 @@ def _without_pods(
             yield findings.NO_PODS(daemonset=name, reason=why_none(work.placement, nodes))
         named = [node for node in nodes if node.name in needed.get(work.name, ())]
         yield from report_left_out(name, work.placement, named)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - MAX_NODES
-    return ", ".join(texts[:MAX_NODES]) + (f" and {more} more" if more > 0 else "")

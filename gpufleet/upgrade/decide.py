@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from gpufleet.core.names import count_noun
+from gpufleet.core.names import count_noun, list_names
 from gpufleet.host.window import Window
 from gpufleet.upgrade.host_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
-from gpufleet.upgrade.models import Limits, list_names
+from gpufleet.upgrade.models import Limits
 
 RECHECK_SECONDS = 60.0  # seconds until alerts and NotReady nodes are checked again
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import count_noun
+from gpufleet.core.names import count_noun, list_names
 from gpufleet.core.versions import branch_of
 from gpufleet.driver.action import lost_mig_devices
 from gpufleet.driver.catalog import devices_of
@@ -23,7 +23,7 @@ from gpufleet.packages.logins import Logins
 from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.models import HostView, list_names
+from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.plan import NEVER_A_GPU
 from gpufleet.upgrade.subjects import DISABLED
 

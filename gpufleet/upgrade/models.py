@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpufleet.host.upgrade_settings import Subject
@@ -108,9 +107,3 @@ class Plan:
     def blocked(self) -> bool:
         """True if a host that should have the target is left out."""
         return any(each.blocked for each in self.left_out)
-
-
-def list_names(items: Sequence[str], most: int = 5) -> str:
-    """A list for a sentence."""
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
+from gpufleet.core.names import list_names
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
 from gpufleet.drain.nodes import CORDONED, SKIPPED_BY_LABEL
@@ -16,7 +17,7 @@ from gpufleet.toolkit.findings import choice as toolkit
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.findings.hosts import DOWNGRADE
 from gpufleet.upgrade.host_state import HostState, Kind, Phase
-from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, list_names
+from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan
 from gpufleet.upgrade.settings import share_of_hosts
 from gpufleet.upgrade.subjects import DISABLED
 

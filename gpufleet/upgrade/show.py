@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.names import count_noun
+from gpufleet.core.names import count_noun, list_names
 from gpufleet.core.progress import Active, RunProgress
 from gpufleet.core.visible import one_line
 from gpufleet.drain.nodes import EVENTS_NAMESPACE
 from gpufleet.drain.pods import Leaving, unreplaced_pods
 from gpufleet.upgrade.host_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
-from gpufleet.upgrade.models import Plan, list_names
+from gpufleet.upgrade.models import Plan
 
 MAX_SHOWN_HOSTS = 10  # hosts of a wave
 IN_STATUS = ("run", "kind", "subject", "before", "target", "group")

@@ -26,7 +26,7 @@ def collect_cluster(archive: EvidenceArchive, name: str, data: Mapping[str, Any]
     folder = f"clusters/{name}"
     settings, problems = load_cluster_settings(data)
     if settings is None:
-        archive.note_missing(folder, "; ".join(found.text for found in problems))
+        archive.note_lost(folder, "; ".join(found.text for found in problems))
         return
     wanted = settings.cluster
     try:
@@ -34,9 +34,9 @@ def collect_cluster(archive: EvidenceArchive, name: str, data: Mapping[str, Any]
             _require_cluster(api, wanted.uid or "")
             archive.add(folder, _evidence(api, settings))
     except Stopped as stopped:
-        archive.note_missing(folder, _why(stopped))
+        archive.note_lost(folder, _why(stopped))
     except ODD_ANSWERS as error:
-        archive.note_missing(folder, _unexpected(error))
+        archive.note_lost(folder, _unexpected(error))
 
 
 def _require_cluster(api: ClusterApi, uid: str) -> None:

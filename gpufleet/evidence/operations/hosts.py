@@ -39,9 +39,9 @@ def collect_host(
         archive.add(folder, map(_masked, parse_evidence(_answer(output.stdout_lines))))
         if not ok:
             found = explain_failed_command(host, output.stderr_lines, DURING_EVIDENCE)
-            archive.note_missing(folder, found.text)
+            archive.note_lost(folder, found.text)
     except Exception as error:  # noqa: BLE001 - the boundary: one host
-        archive.note_missing(folder, explain_error(host, error, DURING_EVIDENCE).text)
+        archive.note_lost(folder, explain_error(host, error, DURING_EVIDENCE).text)
 
 
 def host_folder(name: str) -> str:

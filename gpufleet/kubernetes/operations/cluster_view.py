@@ -11,6 +11,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import KUBECONFIG_KEY, ListedHost, kubeconfig_of
+from gpufleet.core.names import list_names
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
@@ -27,7 +28,6 @@ from gpufleet.kubernetes.members import (
 
 CLUSTER_NAMESPACES = ("kube-system", "kube-flannel")  # namespaces of the system pods
 REMOVED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
-MAX_SHOWN_PODS = 5  # pods in a sentence
 CLUSTER_POLL_SECONDS = 1.0  # seconds between two reads of a cluster
 
 
@@ -146,9 +146,7 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
         return _text(found.GPU_PODS_UNKNOWN(reason=reason))
     if not names:
         return ""
-    listed = ", ".join(names[:MAX_SHOWN_PODS])
-    more = f" and {len(names) - MAX_SHOWN_PODS} more" if len(names) > MAX_SHOWN_PODS else ""
-    return _text(found.GPU_PODS_RUN(count=len(names), names=f"{listed}{more}"))
+    return _text(found.GPU_PODS_RUN(count=len(names), names=list_names(names)))
 
 
 def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:

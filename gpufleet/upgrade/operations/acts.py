@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from gpufleet.core.names import list_names
 from gpufleet.drain.operations.evict import Round
 from gpufleet.drain.pods import Policy
 from gpufleet.host.upgrade_settings import UpgradeSettings
@@ -14,7 +15,6 @@ from gpufleet.upgrade.decide import Do
 from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, NODE_REFUSED
 from gpufleet.upgrade.findings.runs import COMMAND_FAILED
 from gpufleet.upgrade.host_state import Phase, both_reasons
-from gpufleet.upgrade.models import list_names
 from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.operations.run import UpgradeRun, passing_reason

@@ -10,6 +10,7 @@ from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.core.inventory import is_cluster
+from gpufleet.core.names import list_names
 from gpufleet.drain.nodes import MAX_COUNT_DIGITS
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
@@ -36,7 +37,6 @@ from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.look import KEPT_FOLDER, LookedHost, gpu_users, view_of
-from gpufleet.upgrade.models import list_names
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.operations import subject_steps
 from gpufleet.upgrade.operations.subject_steps import (
