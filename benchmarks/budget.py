@@ -16,6 +16,8 @@ from benchmarks.upgrade_hosts import Own
 FLOOR_TIMES = 1.3
 FLOOR_AT = 40
 STATUS_TIMES = 3.0
+DOCTOR_TIMES = 1.5
+PROLOG_SECONDS = 2.0
 CPU_TIMES = 1.5
 COMMANDS = 1
 MEMORY = 200.0  # MiB
@@ -51,7 +53,7 @@ def verdicts(
     lines = [_commands(row) for row in converged]
     for row in converged:
         if row.hosts == FLOOR_AT:
-            lines += [_floor(row), _status(row), _memory(row)]
+            lines += [_floor(row), _status(row), _doctor(row), _prolog(row), _memory(row)]
     lines += _per_host(converged)
     for each in first:
         if each.driver != IMITATION:
@@ -81,6 +83,17 @@ def _status(row: Converged) -> Verdict:
     budget = f"status, {row.hosts} hosts, within {STATUS_TIMES:.0f}x the floor"
     limit = STATUS_TIMES * row.floor.middle
     return at_most(budget, row.status.middle, limit, "s", f"Profile it: {PROFILE}.")
+
+
+def _doctor(row: Converged) -> Verdict:
+    budget = f"doctor, {row.hosts} hosts, within {DOCTOR_TIMES}x the floor + interpreter start"
+    limit = DOCTOR_TIMES * row.floor.middle + row.start.middle
+    return at_most(budget, row.doctor.middle, limit, "s", f"Profile it: {PROFILE}.")
+
+
+def _prolog(row: Converged) -> Verdict:
+    look = "python -X importtime: what the prolog loads and does not use."
+    return at_most("prolog, busy machine", row.prolog.middle, PROLOG_SECONDS, "s", look)
 
 
 def _many(row: Many) -> Verdict:

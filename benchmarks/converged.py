@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ class Converged:
     hosts: int
     ours: Summary
     status: Summary  # `gpufleet status`
+    doctor: Summary  # `gpufleet doctor`
+    prolog: Summary  # `gpufleet doctor @local --for prolog` on a busy machine
     floor: Summary
     start: Summary
     ours_cpu: Summary
@@ -44,12 +47,13 @@ def measure(
     before = commands_run(hosts)
     programs.gpu_node()
     commands = max(after - was for after, was in zip(commands_run(hosts), before, strict=True))
-    rounds: dict[str, list[Run]] = {"start": [], "floor": [], "ours": [], "status": []}
+    rounds: defaultdict[str, list[Run]] = defaultdict(list)
     for number in range(ROUNDS):
         rounds["start"].append(programs.start())
         rounds["floor"].append(programs.floor(hosts))
         rounds["ours"].append(programs.gpu_node())
         rounds["status"].append(programs.status())
+        rounds["doctor"].append(programs.doctor())
         progress(
             f"{len(hosts)} hosts, round {number + 1} of {ROUNDS}: "
             f"floor {rounds['floor'][-1].wall:.2f} s, gpufleet {rounds['ours'][-1].wall:.2f} s"
@@ -58,6 +62,8 @@ def measure(
         hosts=len(hosts),
         ours=_walls(rounds["ours"]),
         status=_walls(rounds["status"]),
+        doctor=_walls(rounds["doctor"]),
+        prolog=_walls([programs.busy_prolog() for _ in range(ROUNDS)]),
         floor=_walls(rounds["floor"]),
         start=_walls(rounds["start"]),
         ours_cpu=Summary.of([run.cpu for run in rounds["ours"]]),

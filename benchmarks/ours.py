@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from gpufleet_sandbox.host import Host
 
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
+BUSY, FOREVER = 2, "while True: pass"
 COMMAND = ("-y", "inventories/sandbox.py", "deploys/gpu_node.py")
 
 
@@ -54,6 +57,23 @@ class Programs:
         """Run `gpufleet status --drift`. Raises RunFailed if a host has drifted."""
         words: list[str | Path] = [GPUFLEET, "status", inventory, "--drift"]
         return timed(words, log=self.work / "status.log", env=self.env)
+
+    def doctor(self) -> Run:
+        """Run `gpufleet doctor`. Raises RunFailed unless every verdict is PASS."""
+        words: list[str | Path] = [GPUFLEET, "doctor", "inventories/sandbox.py"]
+        return timed(words, log=self.work / "doctor.log", env=self.env)
+
+    def busy_prolog(self) -> Run:
+        """Run `gpufleet doctor @local --for prolog` beside BUSY processes for each processor."""
+        count = BUSY * (os.cpu_count() or 1)
+        busy = [subprocess.Popen([sys.executable, "-c", FOREVER]) for _ in range(count)]
+        try:
+            words: list[str | Path] = [GPUFLEET, "doctor", "@local", "--for", "prolog"]
+            return timed(words, log=self.work / "prolog.log")
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
 
     def start(self) -> Run:
         """Measure the interpreter and pyinfra's imports with `pyinfra --version`."""

@@ -107,11 +107,11 @@ def fill_parts(text: str, parts: Mapping[str, str]) -> str:
     return text
 
 
-_HEAD = ("hosts", "gpufleet", "gpufleet status", "floor", "interpreter start", "Ansible",
-         "commands per host")  # fmt: skip
+_HEAD = ("hosts", "gpufleet", "gpufleet status", "gpufleet doctor", "floor",
+         "interpreter start", "Ansible", "commands per host")  # fmt: skip
 _RATIO_HEAD = (
     "hosts", "gpufleet / floor", "less the start", "Ansible / gpufleet",
-    "CPU s: gpufleet", "CPU s: floor", "memory, MiB",
+    "CPU s: gpufleet", "CPU s: floor", "memory, MiB", "prolog, s",
 )  # fmt: skip
 CLUSTER = """\
 `pyinfra -y inventories/cluster.py deploys/gpu_cluster.py` on a real control plane, nodes simulated
@@ -151,7 +151,7 @@ _FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "diffe
 
 def _row(row: Converged) -> list[str]:
     ansible = _counted(row.ansible) if row.ansible else "not run"
-    times = map(_counted, (row.ours, row.status, row.floor, row.start))
+    times = map(_counted, (row.ours, row.status, row.doctor, row.floor, row.start))
     return [str(row.hosts), *times, ansible, str(row.commands)]
 
 
@@ -167,6 +167,7 @@ def _ratios(row: Converged) -> list[str]:
     return [
         str(row.hosts), digits(ours / floor), digits((ours - row.start.middle) / floor), faster,
         digits(row.ours_cpu.middle), digits(row.floor_cpu.middle), digits(row.memory),
+        _counted(row.prolog),
     ]  # fmt: skip
 
 
