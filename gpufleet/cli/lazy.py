@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from difflib import get_close_matches
-from importlib import metadata
 from typing import Any
 
 import click
@@ -89,6 +88,8 @@ class LazyGroup(click.Group):
 
     def _targets(self) -> dict[str, str]:
         """Subcommands, including those of other distributions; gpufleet's own take precedence."""
+        from importlib import metadata  # slow to load
+
         found = metadata.entry_points(group=self.entry_points) if self.entry_points else ()
         return {point.name: point.value for point in found} | dict(self.lazy)
 

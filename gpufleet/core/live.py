@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.text import Text
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # rich loads slowly
+    from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
 HEARTBEAT = 15.0  # seconds between lines without a terminal
 PER_SECOND = 4  # redraws of the lines
@@ -67,6 +66,8 @@ class LiveProgress:
             return
         with self._there():
             if self._live:
+                from rich.text import Text
+
                 self._live.console.print(Text(line), soft_wrap=True)
             else:
                 print(line, file=self._stream or sys.stderr, flush=True)
@@ -90,7 +91,8 @@ class LiveProgress:
             self._gone = True
 
     def _draw(self) -> None:
-        from rich.live import Live  # slow to load
+        from rich.console import Console
+        from rich.live import Live
 
         console = Console(file=self._stream, stderr=not self._stream, highlight=False)
         self._live = Live(
@@ -110,6 +112,8 @@ class LiveProgress:
                 os.write((self._stream or sys.stderr).fileno(), SHOW_CURSOR)
 
     def _drawn(self, console: Console) -> Text:
+        from rich.text import Text
+
         text = "\n".join(self._lines(console.width, console.height))
         return Text(text, no_wrap=True, overflow="crop", end="")
 

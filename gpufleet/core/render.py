@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from functools import lru_cache
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from typing import TYPE_CHECKING
 
 from gpufleet.core.paths import shipped_path
+
+if TYPE_CHECKING:  # jinja2 loads slowly, and the prolog of a batch system renders nothing
+    from jinja2 import Template
 
 TEMPLATES_FOLDER = shipped_path("templates")
 
 
 @lru_cache
 def _template(name: str, autoescape: bool = False) -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES_FOLDER),
         undefined=StrictUndefined,

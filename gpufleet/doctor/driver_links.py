@@ -8,8 +8,8 @@ from gpufleet.core.names import count_noun
 from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
 from gpufleet.driver.files import RIVALS
+from gpufleet.facts.files import full_paths
 from gpufleet.facts.model import NodeFacts
-from gpufleet.node.host_checks import full_paths
 
 FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced.service"
 

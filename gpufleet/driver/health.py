@@ -14,7 +14,7 @@ from gpufleet.driver.findings import health as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.host.findings import MODULE_NOT_BUILT
-from gpufleet.role.protocol import Faults
+from gpufleet.role.faults import Faults
 
 
 def assess_gpu_health(facts: NodeFacts, expected: int | None, *, repairs: bool) -> Faults:

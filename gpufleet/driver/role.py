@@ -31,9 +31,9 @@ from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.packages.findings import PACKAGES_UNFINISHED
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, repository_answer, still_held
+from gpufleet.role.faults import Faults
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (
-    Faults,
     Removal,
     RemovalContext,
     Role,

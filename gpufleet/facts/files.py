@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpufleet.facts.model import ManagedFile
+from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import EMPTY_RECORD, HostRecord, read_record
 
 HOME = "/var/lib/gpufleet"
@@ -17,6 +17,14 @@ NOTES = f"{HOME}/runtimes"  # a file for each runtime, with its part of the reco
 # Names that a transaction of the driver role begins to install; removed once recorded.
 DRIVER_BEGUN_PATH = f"{HOME}/driver.before.begun"
 TOOLKIT_BEGUN = f"{HOME}/toolkit.before.begun"
+WRITTEN_PATHS = ("/", "/usr", "/var")  # that steps of every role write to
+MIN_FREE = 50_000_000  # bytes for files, lists of packages, and small packages
+
+
+def full_paths(facts: NodeFacts) -> list[str]:
+    """The paths without space for any step of a run."""
+    free = {path: facts.free_bytes.get(path) for path in WRITTEN_PATHS}
+    return [path for path, left in free.items() if left is not None and left < MIN_FREE]
 
 
 def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.core.findings import Finding
-from gpufleet.facts.files import BACKUPS, RECORD_PATH
+from gpufleet.facts.files import BACKUPS, MIN_FREE, RECORD_PATH, full_paths
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
 from gpufleet.node import findings
@@ -15,15 +15,7 @@ from gpufleet.role.place import Place
 
 CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
-WRITTEN_PATHS = ("/", "/usr", "/var")  # that steps of every role write to
 MB = 1_000_000
-MIN_FREE = 50 * MB  # bytes for files, lists of packages, and small packages
-
-
-def full_paths(facts: NodeFacts) -> list[str]:
-    """The paths without space for any step of a run."""
-    free = {path: facts.free_bytes.get(path) for path in WRITTEN_PATHS}
-    return [path for path, left in free.items() if left is not None and left < MIN_FREE]
 
 
 def full_disks(facts: NodeFacts) -> list[Finding]:

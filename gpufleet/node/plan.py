@@ -21,9 +21,10 @@ from gpufleet.packages import findings as package_findings
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.transaction import PackageTransaction
+from gpufleet.role.faults import NO_FAULTS, Faults
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
-from gpufleet.role.protocol import NO_FAULTS, AnyRole, Faults, PlanOf, Role, RoleContext
+from gpufleet.role.protocol import AnyRole, PlanOf, Role, RoleContext
 from gpufleet.role.result import file_digests
 
 

@@ -17,6 +17,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction
+from gpufleet.role.faults import NO_FAULTS, Faults
 from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import NO_PLACE, Place, PlaceQuestion
 from gpufleet.role.result import RoleResult
@@ -50,25 +51,6 @@ class RoleContext:
     def branch(self) -> str:
         """The branch of the driver, or "" if it is unknown."""
         return (self.installs or self.driver or "").split(".")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Faults:
-    """Faults of a host, as warnings. `repaired`: faults that the steps repair. `left`: faults that
-    they do not repair, so that the run fails at its end."""
-
-    repaired: tuple[Finding, ...] = ()
-    left: tuple[Finding, ...] = ()
-
-    @property
-    def all(self) -> tuple[Finding, ...]:
-        return (*self.repaired, *self.left)
-
-    def __add__(self, other: Faults) -> Faults:
-        return Faults((*self.repaired, *other.repaired), (*self.left, *other.left))
-
-
-NO_FAULTS = Faults()
 
 
 @dataclass(frozen=True, slots=True)
