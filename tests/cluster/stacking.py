@@ -88,13 +88,14 @@ class Bench:
     ) -> tuple[list[str], dict[str, str]]:
         """Command line and environment of a run whose inventory and report are in `folder`."""
         inventory = folder / "inventory.py"
-        self._write_inventory(inventory, data)
+        self.write_inventory(inventory, data)
         yes = [] if "--dry" in options else ["-y"]
         yes += ["--limit", "gpu_cluster"] if self.nodes else []
         words = [str(PYINFRA), *yes, *options, str(inventory), f"deploys/{deploy}.py"]
         return words, {**os.environ, "GPUFLEET_REPORT": str(folder / "report.json")}
 
-    def _write_inventory(self, path: Path, data: dict[str, Any]) -> None:
+    def write_inventory(self, path: Path, data: dict[str, Any]) -> None:
+        """An inventory of the cluster, with these data and the bench's nodes."""
         whole, nodes = json.dumps(self.data(**data)), json.dumps(self.nodes)
         path.write_text(INVENTORY.format(data=whole, nodes=nodes))
 
@@ -143,7 +144,7 @@ class Bench:
         """`gpufleet verify` on the cluster: check -> outcome, code, message; `only`: its -k."""
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
             inventory, found = Path(name, "inventory.py"), Path(name, "found.json")
-            self._write_inventory(inventory, data)
+            self.write_inventory(inventory, data)
             words = [PYINFRA.with_name("gpufleet"), "verify", inventory, "--json", found]
             words += ["--limit", "gpu_cluster"] if self.nodes else []
             words += ["-k", only] if only else []

@@ -18,7 +18,7 @@ import yaml
 
 from gpufleet_sandbox.debian import debian_program
 from tests.cluster.serving import PASSWORD, USER, chart_repository, registry
-from tests.cluster.stacking import INVENTORY, PYINFRA, ROOT, SECONDS, STACK, Bench, Outcome
+from tests.cluster.stacking import PYINFRA, ROOT, SECONDS, STACK, Bench, Outcome
 from tests.cluster.users import kubeconfig_of
 from tests.planting.marks import Marks, shown
 from tests.planting.watching import files_that_show, home_apart, watching
@@ -143,7 +143,7 @@ class MonitoredRuns:
 
     def inventory(self, **data: Any) -> Path:
         path = self.folder / "inventory.py"
-        path.write_text(INVENTORY.format(data=json.dumps(self.bench.data(**data))))
+        self.bench.write_inventory(path, data)
         return path
 
 
