@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import ListedHost
 from gpufleet.doctor.gpus import peers_by_host
 from gpufleet.doctor.judge import (
     OF_CLUSTERS,
@@ -29,12 +30,14 @@ NO_PLUGIN_PODS: Mapping[str, PluginPods] = {}
 @dataclass(frozen=True, slots=True)
 class ReadFleet:
     """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
-    plan's report; `plugins`: name -> the pods of its device plugin."""
+    plan's report; `plugins`: name -> the pods of its device plugin; `targets`: the clusters with
+    their data."""
 
     inventory: str
     hosts: Sequence[SeenHost]
     clusters: Mapping[str, Part | None]
     plugins: Mapping[str, PluginPods]
+    targets: Sequence[ListedHost] = ()
 
     def judge(self, checks: Sequence[DoctorCheck], now: int) -> JudgedFleet:
         """The verdicts by these checks. `now`: seconds since 1970."""
