@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import click
 
@@ -18,6 +19,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.doctor.document import doctor_json
 from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import JudgedFleet, Verdict
+from gpufleet.doctor.monitoring import ClusterMonitoring
 from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.status.clusters import Part, findings_of_cluster
@@ -30,8 +32,9 @@ def read_fleet(inventory: str, limit: Sequence[str], more: ReadMore | None = Non
     names = [target.name for target in targets]
     read = read_clusters(inventory, names)
     parts = {name: read.get(name) for name in names}
-    plugins = dict(read_plugins([each for each in targets if parts[each.name]], parts))
-    return ReadFleet(inventory, hosts, parts, plugins, targets)
+    known = [each for each in targets if parts[each.name]]
+    plugins = dict(read_plugins(known, parts))
+    return ReadFleet(inventory, hosts, parts, plugins, targets, dict(ask_prometheus(known)))
 
 
 def read_plugins(
@@ -52,6 +55,20 @@ def read_plugins(
             said = {each.code for each in findings_of_cluster(parts[target.name])}
             if stopped.findings[0].code not in said:
                 note_finding(target.name, stopped.findings[0])
+
+
+def ask_prometheus(targets: Sequence[ListedHost]) -> Iterator[tuple[str, ClusterMonitoring]]:
+    """What the Prometheus of each of these clusters has, if gpufleet relies on one."""
+    if not targets:
+        return
+    # Imported here because gevent must replace parts of ssl before a client imports it.
+    from gpufleet.doctor.operations.monitoring import read_monitoring
+    from gpufleet.gpu_stack.operations.accesses import access_of
+
+    for target in targets:
+        with suppress(Stopped):  # settings that are wrong: its plan says so
+            if found := read_monitoring(access_of(target), target.data):
+                yield target.name, found
 
 
 def note_finding(name: str, finding: Finding) -> None:

@@ -14,6 +14,7 @@ from gpufleet.core.merge import value_at
 from gpufleet.core.quoting import quote_field
 
 Series = dict[str, Any]
+LoadedRules = dict[tuple[str, str], str]  # group, name -> why its evaluation fails, or ""
 
 NAME_OF_APP = "app.kubernetes.io/name"
 # A ServiceMonitor becomes a target minutes after its pod starts: the operator writes the
@@ -22,7 +23,7 @@ NAME_OF_APP = "app.kubernetes.io/name"
 DISCOVERY_SECONDS = 180
 MAX_SERVICE_CHARS = 200  # characters of an answer that is not JSON
 NOT_JSON = "the response is not the API server's"  # but for example a log-in page
-NOT_SERIES = "the answer is not that of a Prometheus"
+NOT_PROMETHEUS = "the answer is not that of a Prometheus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def series_of(answer: Mapping[str, Any] | str) -> list[Series] | str:
     found = value_at(answer, "data.result")
     if isinstance(found, list) and all(map(_is_series, found)):
         return found
-    return NOT_SERIES
+    return NOT_PROMETHEUS
 
 
 def _is_series(found: Any) -> bool:
@@ -110,3 +111,23 @@ def up_by_target(series: Iterable[Mapping[str, Any]], word: str = "") -> dict[st
         for each in series
         if word in " ".join(each["metric"].values())
     }
+
+
+def rules_of(answer: Mapping[str, Any] | str) -> LoadedRules | str:
+    """The rules in the answer to GET /rules, or why there are none."""
+    if isinstance(answer, str):
+        return answer
+    found: LoadedRules = {}
+    try:
+        for group in answer["data"]["groups"]:
+            for rule in group["rules"]:
+                name = str(group["name"]), str(rule["name"])
+                found[name] = found.get(name) or _rule_error(rule)
+    except (KeyError, TypeError, AttributeError):
+        return NOT_PROMETHEUS
+    return found
+
+
+def _rule_error(rule: Mapping[str, Any]) -> str:
+    failed = rule.get("health") == "err"
+    return str(rule.get("lastError") or "it gives no reason") if failed else ""

@@ -25,6 +25,7 @@ NO_POD = {
 }  # fmt: skip
 PODS, SETS = "/api/v1/namespaces/gpu/pods", "/apis/apps/v1/daemonsets"
 CRASH = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
+QUIETLY = {"monitoring_enabled": False}  # no question to a Prometheus
 DOCTOR = ("--fix", "cluster.plugin", "--yes")
 
 
@@ -119,7 +120,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(clusters, "time", ticking)
 
     def runs(api: PluginApi, *words: str, part: Any = LAB, **data: str) -> Any:
-        fleet = FixedFleet({}, monkeypatch, clusters={"lab": part, "other": LAB}, data=dict(data))
+        fleet = FixedFleet(
+            {}, monkeypatch, clusters={"lab": part, "other": LAB}, data=QUIETLY | data
+        )
         monkeypatch.setattr(clusters, "ClusterApi", api)
         return fleet.run("--limit", "lab", *words)
 
