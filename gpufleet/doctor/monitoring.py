@@ -121,8 +121,7 @@ def _exporter_pod(pod: Item, work: Workload, machines: Mapping[str, str]) -> Exp
 
 def silent_prometheus(place: PrometheusService | None, why: str) -> ClusterMonitoring:
     """Nothing is known, because Prometheus, or the API server about it, does not answer."""
-    name = f"Prometheus {place.namespace}/{place.name}" if place else "Prometheus"
-    fault = f"{name} does not answer through the API server: {why.rstrip('.')}."
+    fault = f"{place or 'Prometheus'} does not answer through the API server: {why.rstrip('.')}."
     return ClusterMonitoring({PROMETHEUS: Link("no answer", fault)})
 
 
@@ -137,23 +136,22 @@ def judge_monitoring(
     """What an answering Prometheus has. `up`, `ages`: series of UP_QUERY and
     AGE_QUERY; `alerts`:
     the reading of its rules."""
-    name = f"{place.namespace}/{place.name}"
     if not up:
-        fault = f"Prometheus {name} answers, and has scraped nothing in the last five minutes."
+        fault = f"{place} answers, and has scraped nothing in the last five minutes."
         nothing = Link("no scrape", fault, verdict=Verdict.WARNING)
         return ClusterMonitoring({PROMETHEUS: nothing, ALERTS: alerts})
     links: Readings = {
-        PROMETHEUS: Link(f"{name} answers, {count_noun(len(up), 'target')}"), ALERTS: alerts,
+        PROMETHEUS: Link(f"{place} answers, {count_noun(len(up), 'target')}"), ALERTS: alerts,
     }  # fmt: skip
     targets, by_age = up_by_target(up), up_by_target(ages)
     expected = [pod for pod in pods if _is_expected(pod, place, now)]
     if expected and not any(name in targets for pod in pods for name in pod.targets):
-        fault = f"Prometheus {name} has no target of the exporter, such as {expected[0]}."
+        fault = f"{place} has no target of the exporter, such as {expected[0]}."
         return ClusterMonitoring({**links, TARGETS: Link("no target", fault)})
     nodes = []
     for pod in pods:
-        target = _target(pod, targets, pod in expected)
-        own = {TARGET: target, SCRAPE: _scrape(pod, by_age)} if target else {}
+        target = _target(place, pod, targets, pod in expected)
+        own = {TARGET: target, SCRAPE: _scrape(place, pod, by_age)} if target else {}
         nodes.append(NodeScrapes(pod.machine, own))
     return ClusterMonitoring(links, tuple(nodes))
 
@@ -163,17 +161,19 @@ def _is_expected(pod: ExporterPod, place: PrometheusService, now: int) -> bool:
     return place.whole and pod.since is not None and now - pod.since > DISCOVERY_SECONDS
 
 
-def _target(pod: ExporterPod, targets: Mapping[str, str], expected: bool) -> Link | None:
+def _target(
+    place: PrometheusService, pod: ExporterPod, targets: Mapping[str, str], expected: bool
+) -> Link | None:
     value = next((targets[name] for name in pod.targets if name in targets), None)
     if value is None:
-        fault = f"The {pod} is no target of Prometheus."
+        fault = f"The {pod} is no target of {place}."
         return Link("no target", fault) if expected else None
     if value == IS_UP:
         return Link("up")
-    return Link("down", f"Prometheus cannot scrape the {pod}: its target is down.")
+    return Link("down", f"{place} cannot scrape the {pod}: its target is down.")
 
 
-def _scrape(pod: ExporterPod, ages: Mapping[str, str]) -> Link | None:
+def _scrape(place: PrometheusService, pod: ExporterPod, ages: Mapping[str, str]) -> Link | None:
     """The age of the last scrape, None if it is not known."""
     text = next((ages[name] for name in pod.targets if name in ages), "")
     try:
@@ -185,4 +185,4 @@ def _scrape(pod: ExporterPod, ages: Mapping[str, str]) -> Link | None:
     read = f"{age:.0f} seconds ago"
     if age <= FRESH_SECONDS:
         return Link(read)
-    return Link(read, f"Prometheus last scraped the {pod} {read}.")
+    return Link(read, f"{place} last scraped the {pod} {read}.")

@@ -37,6 +37,9 @@ class PrometheusService:
     operated: bool = False
     whole: bool = True
 
+    def __str__(self) -> str:
+        return f"Prometheus {self.namespace}/{self.name}"
+
 
 def selects_prometheus(selector: Mapping[str, str] | None) -> bool:
     """True if the selector of a Service selects the pods of a Prometheus."""

@@ -110,4 +110,4 @@ def _alerts(api: ClusterApi, place: PrometheusService, now: int) -> Link | None:
     written = _list_kind(api, "prometheusrules", labelSelector=selector)
     if not written:
         return None
-    return judge_rules(written, rules_of(api.ask_service(f"{place.path}/rules")), now)
+    return judge_rules(place, written, rules_of(api.ask_service(f"{place.path}/rules")), now)

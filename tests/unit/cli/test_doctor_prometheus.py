@@ -63,7 +63,7 @@ EXPORTER = {
 
 
 def pod(number: int, *, since: int = LONG_AGO, ready: bool = True) -> dict[str, Any]:
-    """The exporter's pod on node nNUMBER."""
+    """The exporter's pod on the node of that number."""
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": at(since)}
     owners = [{"uid": "uid-dcgm-exporter"}]
     return {
@@ -180,7 +180,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def on_node(number: int, facts: NodeFacts | None = None) -> NodeFacts:
-    """A host that is the node nNUMBER, with an exporter that answers."""
+    """A host that is the node of that number, with an exporter that answers."""
     found = facts or exported(machine(), "GPU-1")
     return replace(found, machine_id=f"machine-{number}")
 
