@@ -58,7 +58,7 @@ def read_plugins(
 
 
 def ask_prometheus(targets: Sequence[ListedHost]) -> Iterator[tuple[str, ClusterMonitoring]]:
-    """What the Prometheus of each of these clusters has, if gpufleet relies on one."""
+    """The readings by the Prometheus of each of these clusters, if gpufleet relies on one."""
     if not targets:
         return
     # Imported here because gevent must replace parts of ssl before a client imports it.

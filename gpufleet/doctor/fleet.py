@@ -33,7 +33,7 @@ NO_MONITORING: Mapping[str, ClusterMonitoring] = {}
 class ReadFleet:
     """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
     plan's report; `plugins`: name -> the pods of its device plugin; `targets`: the clusters with
-    their data; `monitoring`: name -> what its Prometheus has."""
+    their data; `monitoring`: name -> the readings by its Prometheus."""
 
     inventory: str
     hosts: Sequence[SeenHost]
@@ -68,8 +68,8 @@ def judge_fleet(
     monitoring: Mapping[str, ClusterMonitoring] = NO_MONITORING,
 ) -> JudgedFleet:
     """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report;
-    `plugins`: name -> the pods of its device plugin; `monitoring`: name -> what its Prometheus
-    has."""
+    `plugins`: name -> the pods of its device plugin; `monitoring`: name -> the readings by its
+    Prometheus."""
     details = host_details(hosts, fleet_of(inventory, hosts, (), catalog, now), catalog, now)
     peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
     verdicts = (

@@ -1,4 +1,4 @@
-"""Judges what the Prometheus of a cluster has of the exporters and of gpufleet's rules. Pure."""
+"""Judges the exporters as targets of the Prometheus of their cluster. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NodeScrapes:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMonitoring:
-    """What a cluster's Prometheus has. `links`: readings of the cluster's checks."""
+    """The readings by a cluster's Prometheus. `links`: those of the cluster's own checks."""
 
     links: Readings
     nodes: tuple[NodeScrapes, ...] = ()
@@ -133,7 +133,7 @@ def judge_monitoring(
     alerts: Link | None,
     now: int,
 ) -> ClusterMonitoring:
-    """What an answering Prometheus has. `up`, `ages`: series of UP_QUERY and
+    """The readings by a Prometheus that answers. `up`, `ages`: series of UP_QUERY and
     AGE_QUERY; `alerts`:
     the reading of its rules."""
     if not up:
@@ -157,7 +157,7 @@ def judge_monitoring(
 
 
 def _is_expected(pod: ExporterPod, place: PrometheusService, now: int) -> bool:
-    """True if a pod must be a target by now."""
+    """True if a pod has been Ready long enough to be a target."""
     return place.whole and pod.since is not None and now - pod.since > DISCOVERY_SECONDS
 
 

@@ -112,7 +112,7 @@ def ready_changed(pod: Item) -> int:
 
 
 def seconds_of(time: object) -> int:
-    """A time of the API in seconds since 1970, 0 if it is none."""
+    """A time of the API in seconds since 1970, 0 if it is invalid."""
     try:
         return int(datetime.fromisoformat(str(time).replace("Z", "+00:00")).timestamp())
     except ValueError:

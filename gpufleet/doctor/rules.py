@@ -37,7 +37,7 @@ def judge_rules(
 
 
 def _is_settled(rules: Item, now: int) -> bool:
-    """True if Prometheus must have loaded the rules by now."""
+    """True if the rules have been unchanged long enough to be loaded."""
     about = rules["metadata"]
     written = [entry.get("time") for entry in about.get("managedFields") or ()]
     last = max(map(seconds_of, [about.get("creationTimestamp"), *written]))

@@ -79,7 +79,7 @@ def _service(service: Mapping[str, Any], spec: Mapping[str, Any] | None) -> Prom
 
 
 def decode_response(status: int, data: bytes) -> dict[str, Any] | str:
-    """The JSON object in a response, or why there is none."""
+    """The JSON object in a response, or the reason why it has no object."""
     if status >= 400:
         return f"{status} {quote_field(data.decode('utf-8', 'replace'), MAX_SERVICE_CHARS)}"
     try:
@@ -90,7 +90,7 @@ def decode_response(status: int, data: bytes) -> dict[str, Any] | str:
 
 
 def series_of(answer: Mapping[str, Any] | str) -> list[Series] | str:
-    """The series in the answer to an instant query, or why there are none."""
+    """The series in the answer to an instant query, or the reason why it has no series."""
     if isinstance(answer, str):
         return answer
     found = value_at(answer, "data.result")
@@ -117,7 +117,7 @@ def up_by_target(series: Iterable[Mapping[str, Any]], word: str = "") -> dict[st
 
 
 def rules_of(answer: Mapping[str, Any] | str) -> LoadedRules | str:
-    """The rules in the answer to GET /rules, or why there are none."""
+    """The rules in the answer to GET /rules, or the reason why it has no rules."""
     if isinstance(answer, str):
         return answer
     found: LoadedRules = {}

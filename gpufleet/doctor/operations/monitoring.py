@@ -37,8 +37,8 @@ MONITORING_KEYS = ("monitoring_enabled", "monitoring_namespace", "monitoring_pro
 
 
 def read_monitoring(access: KubeAccess, data: Mapping[str, Any]) -> ClusterMonitoring | None:
-    """What the Prometheus of a cluster has. None if the inventory wants no Prometheus, or the
-    cluster has none. `data`: of the cluster in the inventory."""
+    """Ask the Prometheus of a cluster. Returns None without a Prometheus that gpufleet relies on.
+    `data`: of the cluster in the inventory."""
     own = {key: data[key] for key in MONITORING_KEYS if key in data}
     settings = load_role(MonitoringSettings, own, [])
     if settings is None or not settings.enabled or settings.prometheus == "none":
@@ -69,8 +69,8 @@ def _read_answers(api: ClusterApi, settings: MonitoringSettings) -> ClusterMonit
 
 
 def _find(api: ClusterApi, settings: MonitoringSettings) -> PrometheusService | None:
-    """The Prometheus that gpufleet relies on: one of an operator, or the one that
-    `monitoring_prometheus = "existing"` names."""
+    """The Prometheus that gpufleet relies on. One without an operator counts only if the inventory
+    names it: `monitoring_prometheus = "existing"`."""
 
     def kept(service: Any) -> Any:
         return service if selects_prometheus(service["spec"].get("selector")) else None
