@@ -27,6 +27,7 @@ FRESH_SECONDS = 180
 # A query has no value of a series whose last scrape is older than five minutes.
 UP_QUERY, AGE_QUERY = "up", "time() - timestamp(up)"
 IS_UP = "1"
+UNREAD = "The API server does not list Prometheus, exporters or rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,10 @@ def _exporter_pod(pod: Item, work: Workload, machines: Mapping[str, str]) -> Exp
 
 
 def silent_prometheus(place: PrometheusService | None, why: str) -> ClusterMonitoring:
-    """Nothing is known, because Prometheus, or the API server about it, does not answer."""
-    fault = f"{place or 'Prometheus'} does not answer through the API server: {why.rstrip('.')}."
+    """The reading if Prometheus does not answer. `place`: None if the API server does not say which
+    Prometheus, exporters or rules there are."""
+    silent = f"{place} does not answer through the API server" if place else UNREAD
+    fault = f"{silent}: {why.rstrip('.')}."
     return ClusterMonitoring({PROMETHEUS: Link("no answer", fault)})
 
 

@@ -320,20 +320,23 @@ def test_a_prometheus_that_scrapes_nothing(run: Run) -> None:
     assert document["hosts"]["gpu-01"]["verdict"] == "PASS"
 
 
+@pytest.mark.parametrize("refused", ["/api/v1/services", "/api/v1/nodes"])
 def test_an_api_server_that_refuses_to_say_is_unknown(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = PrometheusApi()
     listed = api.list
 
     def refusing(path: str, *how: Any, **more: Any) -> Any:
-        if path == "/api/v1/services":
+        if path == refused:
             raise ApiError(f"GET {path}", 403, {"message": "cannot do that \x1b[2J"}, "lab")
         return listed(path, *how, **more)
 
     monkeypatch.setattr(api, "list", refusing)
     lab = run(api)["clusters"]["lab"]
     assert (lab["verdict"], causes(lab)) == ("UNKNOWN", {"cluster.prometheus": []})
+    assert "does not answer" not in lab["causes"][0]["cause"]
+    assert lab["causes"][0]["cause"].isprintable()
 
 
 @pytest.mark.parametrize(
