@@ -33,7 +33,7 @@ def adopt(inventory: str, limit: tuple[str, ...]) -> None:
     """
     hosts, clusters = read_hosts_and_clusters(inventory, limit)
     now, catalog = int(time.time()), load_catalog()
-    fleet = fleet_of(inventory, hosts, clusters, catalog, now)
+    fleet = fleet_of(inventory, hosts, [each.name for each in clusters], catalog, now)
     found = {
         host.name: adoption_of(host, catalog, now)
         for host, row in zip(hosts, fleet.rows, strict=True)

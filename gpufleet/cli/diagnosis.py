@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import click
 
-from gpufleet.cli.deploy import targets_of
 from gpufleet.cli.output import print_note
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import exact_limit
+from gpufleet.core.inventory import ListedHost
 from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.document import doctor_json
 from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import JudgedFleet, Verdict
+from gpufleet.doctor.monitoring import ClusterMonitoring
 from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.status.clusters import Part, findings_of_cluster
 from gpufleet.status.operations import ReadMore
-from gpufleet.verify.inventory import Target
 
 
 def read_fleet(inventory: str, limit: Sequence[str], more: ReadMore | None = None) -> ReadFleet:
     """Read hosts, then clusters, by state and plan. `more`: as for `read_hosts`."""
-    hosts, names = read_hosts_and_clusters(inventory, limit, health=True, more=more)
-    parts = read_clusters(inventory, names)
-    plugins = dict(read_plugins(inventory, parts))
-    return ReadFleet(inventory, hosts, {name: parts.get(name) for name in names}, plugins)
+    hosts, targets = read_hosts_and_clusters(inventory, limit, health=True, more=more)
+    names = [target.name for target in targets]
+    read = read_clusters(inventory, names)
+    parts = {name: read.get(name) for name in names}
+    known = [each for each in targets if parts[each.name]]
+    plugins = dict(read_plugins(known, parts))
+    return ReadFleet(inventory, hosts, parts, plugins, targets, dict(ask_prometheus(known)))
 
 
-def read_plugins(inventory: str, parts: Mapping[str, Part]) -> Iterator[tuple[str, PluginPods]]:
+def read_plugins(
+    targets: Sequence[ListedHost], parts: Mapping[str, Part | None]
+) -> Iterator[tuple[str, PluginPods]]:
     """The pods of the device plugin of each of these clusters that answers. Prints why one does
     not, unless its plan says so."""
-    if not parts:
+    if not targets:
         return
     # Imported here because gevent must replace parts of ssl before a client imports it.
     from gpufleet.doctor.operations.clusters import read_plugin_pods
     from gpufleet.gpu_stack.operations.accesses import access_of
 
-    for target in clusters_of(inventory, parts):
+    for target in targets:
         try:
             yield target.name, read_plugin_pods(access_of(target))
         except Stopped as stopped:
@@ -52,9 +57,18 @@ def read_plugins(inventory: str, parts: Mapping[str, Part]) -> Iterator[tuple[st
                 note_finding(target.name, stopped.findings[0])
 
 
-def clusters_of(inventory: str, names: Iterable[str]) -> list[Target]:
-    """These clusters of the inventory, with their data."""
-    return targets_of(inventory, [exact_limit(name) for name in names])
+def ask_prometheus(targets: Sequence[ListedHost]) -> Iterator[tuple[str, ClusterMonitoring]]:
+    """The readings by the Prometheus of each of these clusters, if gpufleet relies on one."""
+    if not targets:
+        return
+    # Imported here because gevent must replace parts of ssl before a client imports it.
+    from gpufleet.doctor.operations.monitoring import read_monitoring
+    from gpufleet.gpu_stack.operations.accesses import access_of
+
+    for target in targets:
+        with suppress(Stopped):  # settings that are wrong: its plan says so
+            if found := read_monitoring(access_of(target), target.data):
+                yield target.name, found
 
 
 def note_finding(name: str, finding: Finding) -> None:

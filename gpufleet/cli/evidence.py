@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from gpufleet import __version__
 from gpufleet.cli.diagnosis import read_fleet
 from gpufleet.cli.output import print_note
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.inventory import ListedHost
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import list_names
 from gpufleet.core.visible import one_line
@@ -24,7 +25,6 @@ from gpufleet.evidence.findings import EVIDENCE_INCOMPLETE
 from gpufleet.evidence.models import EvidenceFile
 from gpufleet.evidence.operations.hosts import collect_host, host_folder
 from gpufleet.run.report_file import print_lost, print_run_finding
-from gpufleet.verify.inventory import VerifyError, load_targets
 
 VERDICTS = "doctor.json"  # in the archive: the output of --json
 
@@ -44,14 +44,15 @@ def judge_with_evidence(
     `bug_report`: run NVIDIA's own report on the hosts, too."""
     archive = EvidenceArchive(path)
     more = partial(collect_host, archive, bug_report=bug_report)
-    judged = read_fleet(inventory, limit, more).judge(checks, now)
+    fleet = read_fleet(inventory, limit, more)
+    judged = fleet.judge(checks, now)
     for host in judged.hosts:
         if (folder := host_folder(host.name)) not in archive.subjects:
             archive.note_lost(
                 folder, " ".join(f"{each.code} {each.cause}".strip() for each in host.causes)
             )
     try:
-        _collect_clusters(archive, inventory, {each.name for each in judged.clusters})
+        _collect_clusters(archive, fleet.targets)
         found = doctor_json(judged, now)
         text = json.dumps(found, indent=2)
         archive.add("", [EvidenceFile(VERDICTS, text, "verdicts, facts and findings of all")])
@@ -69,20 +70,14 @@ def judge_with_evidence(
     return judged, not archive.lost
 
 
-def _collect_clusters(archive: EvidenceArchive, inventory: str, names: Collection[str]) -> None:
+def _collect_clusters(archive: EvidenceArchive, targets: Sequence[ListedHost]) -> None:
     """Collect the evidence of these clusters of the inventory."""
-    if not names:
+    if not targets:
         return
     # Imported here because it loads ssl, which pyinfra replaces when it is loaded itself.
     from gpufleet.evidence.operations.clusters import collect_cluster
 
-    try:
-        targets = load_targets(inventory)
-    except VerifyError as error:
-        archive.note_lost("clusters", error.finding.text)
-        return
     for target in targets:
-        if target.name in names:
-            if not is_quiet():
-                print_note(f"Collecting evidence of {one_line(target.name)}")
-            collect_cluster(archive, target.name, target.data)
+        if not is_quiet():
+            print_note(f"Collecting evidence of {one_line(target.name)}")
+        collect_cluster(archive, target.name, target.data)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from gpufleet.cli.diagnosis import clusters_of, note_finding, read_fleet
+from gpufleet.cli.diagnosis import note_finding, read_fleet
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.inventory import exact_limit
@@ -63,19 +63,21 @@ def _fixed_clusters(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
     pods = {name: own for name, own in pods.items() if own}
     if not pods:
         return fleet
-    plugins = {**fleet.plugins, **_restarted(fleet.inventory, pods)}
+    plugins = {**fleet.plugins, **_restarted(fleet, pods)}
     clusters = {**fleet.clusters, **read_clusters(fleet.inventory, list(pods))}
     return replace(fleet, clusters=clusters, plugins=plugins)
 
 
-def _restarted(inventory: str, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, PluginPods]:
+def _restarted(fleet: ReadFleet, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, PluginPods]:
     """The pods of each device plugin after the restart of dead ones. Prints why one failed."""
     # Imported here because gevent must replace parts of ssl before a client imports it.
     from gpufleet.doctor.operations.clusters import restart_plugin_pods
     from gpufleet.gpu_stack.operations.accesses import access_of
 
     found = {}
-    for target in clusters_of(inventory, pods):
+    for target in fleet.targets:
+        if target.name not in pods:
+            continue
         try:
             found[target.name] = restart_plugin_pods(access_of(target), pods[target.name])
         except Stopped as stopped:

@@ -21,7 +21,7 @@ from gpufleet.core.names import count_noun
 from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
 from gpufleet.core.visible import each_line
-from gpufleet.host.gather import GatherProgress, NoInventory, NoSuchHost
+from gpufleet.host.gather import Gathered, GatherProgress, NoInventory, NoSuchHost
 from gpufleet.run.plan_contract import Hosts
 from gpufleet.status.models import SeenHost
 from gpufleet.status.operations import ReadBefore, ReadMore, read_hosts
@@ -58,9 +58,9 @@ def read_hosts_and_clusters(
     health: bool = False,
     before: ReadBefore | None = None,
     more: ReadMore | None = None,
-) -> tuple[list[SeenHost], list[str]]:
-    """Hosts and names of clusters. Ends the process with the reason if they cannot be read. Raises
-    Stopped for a wrong entry of catalog.d/. `health`, `before`, `more`: as in `read_hosts`."""
+) -> tuple[list[SeenHost], list[Gathered]]:
+    """Hosts, and clusters with their data. Ends the process with the reason if they cannot be read.
+    Raises Stopped for a wrong entry of catalog.d/. `health`, `before`, `more`: see `read_hosts`."""
     require_own_catalog()
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError

@@ -99,10 +99,11 @@ def status(
         raise click.UsageError("--json, --csv and --format exclude each other.")
     page = prepare_output(html, "--html", STATUS_PAGE, keep=True)
     hosts, clusters = read_hosts_and_clusters(inventory, limit)
-    parts = read_clusters(inventory, clusters)
+    names = [cluster.name for cluster in clusters]
+    parts = read_clusters(inventory, names)
     now = int(time.time())
     fleet = fleet_of(inventory, hosts, (), load_catalog(), now)
-    fleet = replace(fleet, clusters=cluster_rows(clusters, parts))
+    fleet = replace(fleet, clusters=cluster_rows(names, parts))
     if by and not has_property(fleet, by):
         known = ", ".join(PROPERTIES)
         raise click.UsageError(f"--group-by {by}: no host has this data key; or use {known}.")

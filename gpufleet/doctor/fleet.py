@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import ListedHost
 from gpufleet.doctor.gpus import peers_by_host
 from gpufleet.doctor.judge import (
     OF_CLUSTERS,
@@ -14,7 +15,8 @@ from gpufleet.doctor.judge import (
     judge_host,
     unread_verdict,
 )
-from gpufleet.doctor.models import DoctorCheck, JudgedFleet, SubjectVerdict
+from gpufleet.doctor.models import DoctorCheck, JudgedFleet, Readings, SubjectVerdict
+from gpufleet.doctor.monitoring import TARGET, ClusterMonitoring
 from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.status.clusters import Part, cluster_rows, findings_of_cluster
@@ -24,23 +26,34 @@ from gpufleet.status.rows import fleet_of
 
 PLUGIN_CHECK = "cluster.plugin"
 NO_PLUGIN_PODS: Mapping[str, PluginPods] = {}
+NO_MONITORING: Mapping[str, ClusterMonitoring] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFleet:
     """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
-    plan's report; `plugins`: name -> the pods of its device plugin."""
+    plan's report; `plugins`: name -> the pods of its device plugin; `targets`: the clusters with
+    their data; `monitoring`: name -> the readings by its Prometheus."""
 
     inventory: str
     hosts: Sequence[SeenHost]
     clusters: Mapping[str, Part | None]
     plugins: Mapping[str, PluginPods]
+    targets: Sequence[ListedHost] = ()
+    monitoring: Mapping[str, ClusterMonitoring] = field(default_factory=dict)
 
     def judge(self, checks: Sequence[DoctorCheck], now: int) -> JudgedFleet:
         """The verdicts by these checks. `now`: seconds since 1970."""
         catalog = load_catalog()
         return judge_fleet(
-            self.inventory, self.hosts, self.clusters, checks, catalog, now, self.plugins
+            self.inventory,
+            self.hosts,
+            self.clusters,
+            checks,
+            catalog,
+            now,
+            self.plugins,
+            self.monitoring,
         )
 
 
@@ -52,34 +65,70 @@ def judge_fleet(
     catalog: Catalog,
     now: int,
     plugins: Mapping[str, PluginPods] = NO_PLUGIN_PODS,
+    monitoring: Mapping[str, ClusterMonitoring] = NO_MONITORING,
 ) -> JudgedFleet:
     """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report;
-    `plugins`: name -> the pods of its device plugin."""
+    `plugins`: name -> the pods of its device plugin; `monitoring`: name -> the readings by its
+    Prometheus."""
     details = host_details(hosts, fleet_of(inventory, hosts, (), catalog, now), catalog, now)
     peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
     verdicts = (
-        judge_host(host.name, host.facts if detail.has else None, detail.findings, checks, others)
+        judge_host(
+            host.name,
+            host.facts if detail.has else None,
+            detail.findings,
+            checks,
+            others,
+            _scrapes_of(host, monitoring.values()),
+        )
         for host, detail, others in zip(hosts, details, peers, strict=True)
     )
+    machines = _judged_machines(hosts, checks)
     parts = {name: part for name, part in clusters.items() if part}
     of_clusters = (
-        _judge_cluster(row, findings_of_cluster(clusters[row.name]), checks, plugins.get(row.name))
+        _judge_cluster(
+            row,
+            findings_of_cluster(clusters[row.name]),
+            checks,
+            _cluster_readings(plugins.get(row.name), monitoring.get(row.name), machines),
+        )
         for row in cluster_rows(clusters, parts)
     )
     return JudgedFleet(inventory, tuple(verdicts), tuple(details), tuple(of_clusters))
+
+
+def _scrapes_of(host: SeenHost, monitoring: Iterable[ClusterMonitoring]) -> Readings:
+    """The readings of a host by the Prometheus of its cluster."""
+    machine = host.facts.machine_id if host.facts else ""
+    return next((own for each in monitoring if (own := each.of_machine(machine))), {})
+
+
+def _judged_machines(hosts: Iterable[SeenHost], checks: Iterable[DoctorCheck]) -> set[str]:
+    """The machine ids of the hosts whose exporters are judged with them."""
+    if not any(check.id == TARGET for check in checks):
+        return set()
+    facts = [host.facts for host in hosts if host.facts and host.facts.privileged]
+    return {each.machine_id for each in facts if each.machine_id}
 
 
 def _judge_cluster(
     row: ClusterRow,
     found: Collection[Finding],
     checks: Sequence[DoctorCheck],
-    plugin: PluginPods | None,
+    readings: Readings,
 ) -> SubjectVerdict:
-    """The verdict on a cluster, by the findings of its plan and the pods of its device plugin."""
+    """The verdict on a cluster, by the findings of its plan and by readings."""
     if not row.reached:
         return unread_verdict(row.name, found, "cluster", "The cluster was not read.")
     own = [check for check in checks if check.id.startswith(OF_CLUSTERS)]
-    readings = {PLUGIN_CHECK: plugin.link if plugin else None}
     return SubjectVerdict(
         row.name, tuple(fold_consequences(judge_checks(own, readings, found), own))
     )
+
+
+def _cluster_readings(
+    plugin: PluginPods | None, monitoring: ClusterMonitoring | None, machines: Collection[str]
+) -> Readings:
+    """The readings of a cluster. `machines`: of the hosts whose exporters are judged with them."""
+    found = monitoring.of_cluster(machines) if monitoring else {}
+    return {**found, PLUGIN_CHECK: plugin.link if plugin else None}

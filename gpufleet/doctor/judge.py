@@ -25,6 +25,7 @@ from gpufleet.host.findings import NOT_ROOT
 
 ANSWERS, BLOCKERS = ".answers", ".plan"  # checks of the unread, and of blockers of no other check
 OF_CLUSTERS = "cluster."
+NO_READINGS: Readings = {}
 BUSY, PACKAGES = "host.busy", "host.packages"  # checks of changes by other programs
 
 
@@ -34,14 +35,15 @@ def judge_host(
     findings: Collection[Finding],
     checks: Sequence[DoctorCheck],
     peers: Sequence[GpuHealth] = (),
+    scrapes: Readings = NO_READINGS,
 ) -> SubjectVerdict:
     """The verdict on a host. `facts`: None if it was not read; `findings`: of its state and plan;
-    `checks`: those that count; `peers`: GPUs of other hosts."""
+    `checks`: those that count; `peers`: GPUs of other hosts; `scrapes`: readings by Prometheus."""
     if facts is None or not facts.privileged:
         return unread_verdict(name, findings, "host", "The host was not read.")
     own = [check for check in checks if not check.id.startswith(OF_CLUSTERS)]
     of_gpus = judge_gpus(facts.health, peers, {check.id for check in own})
-    found = [*of_gpus, *judge_checks(own, read_chain(facts), findings)]
+    found = [*of_gpus, *judge_checks(own, {**read_chain(facts), **scrapes}, findings)]
     if facts.lock_holder:
         found = [_unfinished(each) for each in found]
     return SubjectVerdict(name, tuple(fold_consequences(found, own)), kubelet=facts.kubelet)

@@ -94,7 +94,7 @@ def is_dead(pod: Item, now: int, patience: int | None) -> bool:
     still be starting, None if it should be Ready."""
     if is_ready_or_done(pod):
         return False
-    return patience is None or _crashes(pod) or now - _not_ready_since(pod) > patience
+    return patience is None or _crashes(pod) or now - ready_changed(pod) > patience
 
 
 def _crashes(pod: Item) -> bool:
@@ -104,13 +104,17 @@ def _crashes(pod: Item) -> bool:
     return any(wait.get("reason") == CRASH_LOOP for wait in waits)
 
 
-def _not_ready_since(pod: Item) -> int:
-    """Seconds since 1970, 0 if unknown."""
+def ready_changed(pod: Item) -> int:
+    """When a pod became Ready, or was no longer: seconds since 1970, 0 if unknown."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready: Item = next((each for each in conditions if each["type"] == "Ready"), {})
-    text = str(ready.get("lastTransitionTime") or pod["metadata"].get("creationTimestamp") or "")
+    return seconds_of(ready.get("lastTransitionTime") or pod["metadata"].get("creationTimestamp"))
+
+
+def seconds_of(time: object) -> int:
+    """A time of the API in seconds since 1970, 0 if it is invalid."""
     try:
-        return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp())
+        return int(datetime.fromisoformat(str(time).replace("Z", "+00:00")).timestamp())
     except ValueError:
         return 0
 

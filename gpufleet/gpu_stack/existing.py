@@ -117,17 +117,9 @@ def node_exporters(build: StackBuilder) -> list[str]:
 
 
 def _is_exporter(catalog: ChartCatalog) -> Callable[[Workload], bool]:
-    """By the exporter's host port, or by its signs without only a host engine's port."""
-    exporter, engine = catalog.exporter_signs, catalog.engine_signs
-
-    def fits(work: Workload) -> bool:
-        if exporter.port in work.host_ports:
-            return True
-        ports = {*work.ports, *work.host_ports}
-        only_engine = engine.port in ports and exporter.port not in ports
-        return exporter.fits(work) and not only_engine
-
-    return fits
+    """By the exporter's host port, or by its signs."""
+    port = catalog.exporter_signs.port
+    return lambda work: port in work.host_ports or catalog.is_exporter(work)
 
 
 def _not_operated(

@@ -154,3 +154,10 @@ class ChartCatalog(Sourced):
     nfd_signs: Signs
     plugin_signs: Signs
     operands: OperatorOperands
+
+    def is_exporter(self, work: Workload) -> bool:
+        """True if a workload has the exporter's signs, and not only a host engine's port."""
+        exporter, engine = self.exporter_signs, self.engine_signs
+        ports = {*work.ports, *work.host_ports}
+        only_engine = engine.port in ports and exporter.port not in ports
+        return exporter.fits(work) and not only_engine

@@ -26,7 +26,7 @@ class Gathered:
     data: dict[str, Any]
     facts: NodeFacts | None
     problem: Finding | None = None  # why facts is None
-    cluster: bool = False  # clusters are not connected to
+    is_cluster: bool = False  # clusters are not connected to
     misspelt: tuple[Finding, ...] = ()  # about misspelt data, which has no effect
     groups: tuple[str, ...] = ()
     beside: Any = None  # further result of `read`
@@ -102,7 +102,7 @@ def gather_facts(
     state.init(hosts, config, initial_limit=asked)
     found = _ask(state, asked, read, progress or GatherProgress()) if asked else {}
     return [
-        Gathered(host.name, {}, None, cluster=True, groups=tuple(host.groups))
+        Gathered(host.name, host.data.dict(), None, is_cluster=True, groups=tuple(host.groups))
         if host in clusters
         else _gathered(host, found.get(host))
         for host in wanted

@@ -29,15 +29,15 @@ def read_hosts(
     health: bool = False,
     before: ReadBefore | None = None,
     more: ReadMore | None = None,
-) -> tuple[list[SeenHost], list[str]]:
-    """The hosts and the names of the clusters. Raises the same errors as `gather_facts`.
+) -> tuple[list[SeenHost], list[Gathered]]:
+    """The hosts, and the clusters with their data. Raises the same errors as `gather_facts`.
 
     `health`: read the health of the GPUs, too. `before`: called for each connected host before it
     is read; `more`: called with its facts, to read more over the same connection."""
     read = partial(_read, health=health, before=before, more=more)
     found = gather_facts(inventory, limit, read, progress)
-    hosts = [_seen(each) for each in found if not each.cluster]
-    return hosts, [each.name for each in found if each.cluster]
+    hosts = [_seen(each) for each in found if not each.is_cluster]
+    return hosts, [each for each in found if each.is_cluster]
 
 
 def _read(

@@ -1,4 +1,4 @@
-"""Interprets answers of a cluster's API: 404s, pods, the path to Prometheus. Pure."""
+"""Interprets answers of a cluster's API: 404s, pods. Pure."""
 
 from __future__ import annotations
 
@@ -95,15 +95,3 @@ def runs_image(pod: Any, image: str) -> bool:
         if name == image and command not in OTHER_PURPOSES:
             return True
     return False
-
-
-def query_path(service: Any, spec: Mapping[str, Any]) -> str:
-    """The path for queries to a Prometheus through the API server's proxy.
-
-    `spec`: the Prometheus object's, or {}. The user chooses port, prefix and TLS.
-    """
-    tls = (spec.get("web") or {}).get("tlsConfig") is not None
-    place = f"{'https:' if tls else ''}{service.metadata.name}:{service.spec.ports[0].port}"
-    services = f"/api/v1/namespaces/{service.metadata.namespace}/services"
-    prefix = str(spec.get("routePrefix") or "").rstrip("/")
-    return f"{services}/{place}/proxy{prefix}/api/v1/query"

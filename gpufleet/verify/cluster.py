@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,12 +17,18 @@ from gpufleet.core.limits import API_PAGES
 from gpufleet.core.quoting import quote_field
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
+from gpufleet.kube.prometheus import (
+    NOT_JSON,
+    choose_prometheus,
+    decode_response,
+    selects_prometheus,
+    series_of,
+)
 from gpufleet.verify.answers import (
     error_text,
     has_ready_condition,
     is_object_gone,
     is_unserved,
-    query_path,
     runs_image,
 )
 from gpufleet.verify.checks import CheckFailed, Subject
@@ -42,8 +47,6 @@ RESOURCE = "nvidia.com/gpu"
 PROMETHEUS_RESOURCE = ("monitoring.coreos.com", "v1", "prometheuses")
 PROMETHEUS_SILENT = "Prometheus does not answer through the API server"
 PAGE_SIZE = 500  # objects per response
-NOT_ITS_ANSWER = "the response is not the API server's"  # but for example a log-in page
-MAX_PROMETHEUS_CHARS = 200  # characters of an answer that is not JSON
 VERIFY_API_TIMEOUT = (5, 20)  # seconds to connect, and to wait for one answer
 Answers = dict[str, Any]
 
@@ -149,7 +152,7 @@ class CheckedCluster(Subject):
         except Exception as error:  # noqa: BLE001 a boundary: a proxy's answer may be anything
             return _cause(error)
         is_object = isinstance(answer, Mapping) or hasattr(answer, "kind")
-        return None if is_object else NOT_ITS_ANSWER
+        return None if is_object else NOT_JSON
 
     def listed(
         self, call: Any, *arguments: Any, is_missing: Callable[[Any], bool] = lambda body: False
@@ -221,18 +224,14 @@ class CheckedCluster(Subject):
         """The path for queries to a Prometheus, or None. One that an operator runs is preferred,
         such as ours to Istio's."""
         services = [
-            service
+            self.core.api_client.sanitize_for_serialization(service)
             for service in self.listed(self.core.list_service_for_all_namespaces)
-            if (service.spec.selector or {}).get("app.kubernetes.io/name") == "prometheus"
+            if selects_prometheus(service.spec.selector)
         ]
         found = self.custom(PROMETHEUS_RESOURCE) if services else []
-        specs = {one["metadata"]["namespace"]: one["spec"] for one in reversed(found)}
         ours = self.data.get("monitoring_namespace") or "monitoring"
-        spaces = [service.metadata.namespace for service in services]
-        if not spaces:
-            return None
-        space = min(spaces, key=lambda each: (each not in specs, each != ours))
-        return query_path(services[spaces.index(space)], specs.get(space, {}))
+        chosen = choose_prometheus(services, found, ours)
+        return f"{chosen.path}/query" if chosen else None
 
     def prometheus(self, query: str) -> list[Answers] | str:
         """The series of an instant query through the API server, or why it was not answered."""
@@ -242,7 +241,7 @@ class CheckedCluster(Subject):
             answer = self._get(f"{self.query_path}?{urlencode({'query': query})}")
         except HTTPError as error:  # the API server waits longer for a silent pod
             return quote_field(str(error))
-        return answer if isinstance(answer, str) else list(answer["data"]["result"])
+        return series_of(answer)
 
     def need_series(self, query: str) -> list[Answers]:
         """The series of an instant query. Skips the check if Prometheus does not answer."""
@@ -267,15 +266,7 @@ class CheckedCluster(Subject):
         response = self.api.rest_client.request(
             "GET", url, headers=headers, _request_timeout=VERIFY_API_TIMEOUT
         )
-        data = response.read()
-        if response.status >= 400:
-            text = data.decode("utf-8", "replace")
-            return f"{response.status} {quote_field(text, MAX_PROMETHEUS_CHARS)}"
-        try:
-            found: Answers = json.loads(data)
-        except ValueError:
-            return NOT_ITS_ANSWER
-        return found
+        return decode_response(response.status, response.read())
 
 
 def _cause(error: BaseException) -> str:

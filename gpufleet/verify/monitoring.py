@@ -9,22 +9,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from gpufleet.kube.prometheus import DISCOVERY_SECONDS
 from gpufleet.verify.cluster import PROMETHEUS_RESOURCE, Answers, CheckedCluster
 from gpufleet.verify.releases import by_argocd, deployed_release
 
-# A ServiceMonitor becomes a target minutes after its pod starts: the operator writes the
-# configuration, the kubelet updates the mounted Secret, the reloader sees it.
-# Source: https://kubernetes.io/docs/concepts/configuration/secret/#mounted-secrets-are-updated-automatically
-NEW = timedelta(minutes=3)
-
-
-def up_by_target(series: Iterable[Mapping[str, Any]], word: str) -> dict[str, str]:
-    """Pod or address -> value of `up`, for targets with `word` in a label."""
-    return {
-        each["metric"].get("pod") or each["metric"]["instance"]: each["value"][1]
-        for each in series
-        if word in " ".join(each["metric"].values())
-    }
+NEW = timedelta(seconds=DISCOVERY_SECONDS)
 
 
 def scraped_twice(series: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -18,6 +18,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host import asking, sudo
 from gpufleet.host import lock as host_lock
 from gpufleet.status.models import SeenHost
+from gpufleet.verify.inventory import Target
 from tests.unit.status.fleets import NOW, seen, silent
 
 Change = Callable[[NodeFacts], NodeFacts]
@@ -37,6 +38,7 @@ class FixedFleet:
     answer: str | None = None
     ran: list[tuple[str, str]] = field(default_factory=list)  # host, command
     clusters: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)  # of each cluster
 
     def __post_init__(self) -> None:
         patch = self.monkeypatch.setattr
@@ -69,7 +71,7 @@ class FixedFleet:
         health: bool,
         before: Any = None,
         more: Any = None,
-    ) -> tuple[list[SeenHost], list[str]]:
+    ) -> tuple[list[SeenHost], list[Target]]:
         groups = dict.fromkeys(self.hosts, ("gpu_nodes",))
         every = {**groups, **dict.fromkeys(self.clusters, ("gpu_cluster",))}
         names = choose_hosts(every, limit)
@@ -80,7 +82,8 @@ class FixedFleet:
             silent(name) if self.dies and before else seen(name, self.hosts[name])
             for name in chosen
         ]
-        return found, [name for name in names if name in self.clusters]
+        chosen = [name for name in names if name in self.clusters]
+        return found, [Target(name, ("gpu_cluster",), dict(self.data)) for name in chosen]
 
     def _run(self, host: Any, command: Any, **how: Any) -> tuple[bool, CommandOutput]:
         self.ran.append((host.name, command.get_raw_value()))

@@ -13,6 +13,7 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.names import count_noun
 from gpufleet.helm.chart_choice import load_charts
+from gpufleet.kube.prometheus import up_by_target
 from gpufleet.verify.answers import has_ready_condition, is_gpu_name, runs_image
 from gpufleet.verify.cluster import (
     COUNT,
@@ -32,7 +33,7 @@ from gpufleet.verify.load import (
     plugin_tolerations,
     repels_pods,
 )
-from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
+from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice
 from gpufleet.verify.releases import deployed_release, wrong_versions
 from gpufleet.verify.sharing import shared_nodes, sharing_problems
 

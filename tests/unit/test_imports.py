@@ -148,7 +148,8 @@ IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig", "gpufleet.core.process")  # the 
 # Code that the checks share with the deploys: it reads groups, files and data of the catalog, and
 # has the texts of findings.
 SHARED = ("gpufleet.core", "gpufleet.verify", "gpufleet.kube.kubeconfig",
-          "gpufleet.run.report_file", "gpufleet.helm.chart_choice")  # fmt: skip
+          "gpufleet.kube.prometheus", "gpufleet.run.report_file",
+          "gpufleet.helm.chart_choice")  # fmt: skip
 
 # folder -> prefixes of modules that it must not import
 FORBIDDEN = {

@@ -28,9 +28,11 @@ from gpufleet.kube.operations.access import (
     refused_certificate,
 )
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.kube.prometheus import decode_response
 
 PAGE_SIZE = 500  # objects per response
 API_TIMEOUT = (5, 60)  # seconds to connect, and between parts of a response
+SERVICE_TIMEOUT = (5, 20)  # the same for a Service: the API server waits longer for a silent pod
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid credentials
 MAX_API_TRIES = 6  # for a server that responded before
@@ -108,6 +110,15 @@ class ClusterApi:
             self._answer(f"GET {path}", int(response.status), response.data)
         return str(response.data.decode("utf-8", "replace"))
 
+    def ask_service(self, path: str, **query: str) -> dict[str, Any] | str:
+        """The JSON object that a Service returns through the API server's proxy, or why there is
+        none. Asks once, and raises nothing: the Service may be any program."""
+        try:
+            response = self._response("GET", path, query=query, tries=1, timeout=SERVICE_TIMEOUT)
+        except ClusterProblem as problem:
+            return problem.findings[0].message
+        return decode_response(int(response.status), response.data)
+
     def create(self, path: str, body: Body) -> dict[str, Any]:
         return self._request("POST", path, body=body)
 
@@ -159,6 +170,7 @@ class ClusterApi:
         query: Mapping[str, str] | None = None,
         body: Body | Sequence[Any] | None = None,
         tries: int = MAX_API_TRIES,
+        timeout: tuple[int, int] = API_TIMEOUT,
     ) -> Any:
         if method != "GET":
             self.before_write()
@@ -169,7 +181,7 @@ class ClusterApi:
         self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         for left in reversed(range(tries)):
             try:
-                response = self._sent(method, url, headers, body)
+                response = self._sent(method, url, headers, body, tries, timeout)
             except ResponseRefused as error:
                 reason = f"a response that is not read: {error}"
                 raise self._unreadable(f"{method} {path}", reason) from error
@@ -178,14 +190,22 @@ class ClusterApi:
             time.sleep(PAUSE)
         return response
 
-    def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
+    def _sent(
+        self,
+        method: str,
+        url: str,
+        headers: dict[str, str],
+        body: Any,
+        tries: int,
+        timeout: tuple[int, int],
+    ) -> Any:
         """The response. Retries reads if a server that responded before is briefly unavailable,
         because of an upgrade or a broken connection."""
-        tries = MAX_API_TRIES if self._reached and method == "GET" else 1
+        tries = tries if self._reached and method == "GET" else 1
         for left in reversed(range(tries)):
             try:
                 response = self._client.rest_client.request(
-                    method, url, headers=headers, body=body, _request_timeout=API_TIMEOUT
+                    method, url, headers=headers, body=body, _request_timeout=timeout
                 )
             except ResponseRefused:
                 raise

@@ -13,7 +13,7 @@ from tests.unit.status.fleets import bare, healthy, seen, silent
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *hosts: SeenHost) -> Result:
-    def read(inventory: str, limit: Sequence[str]) -> tuple[list[SeenHost], list[str]]:
+    def read(inventory: str, limit: Sequence[str]) -> tuple[list[SeenHost], list[object]]:
         return list(hosts), []
 
     monkeypatch.setattr(adopt, "read_hosts_and_clusters", read)

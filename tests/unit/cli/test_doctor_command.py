@@ -21,6 +21,7 @@ from gpufleet.facts.health import HostHealth
 from gpufleet.monitoring.alert_models import Alert, load_alerts
 from gpufleet.monitoring.alert_rules import doctor_commands
 from gpufleet.status.models import SeenHost
+from gpufleet.verify.inventory import Target
 from tests.unit.doctor.faults import FAULTS
 from tests.unit.doctor.machines import machine, on_containerd
 from tests.unit.status.fleets import NOW, seen, silent
@@ -49,12 +50,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             inventory: str, limit: Sequence[str], *, health: bool, more: object = None
         ) -> object:
             assert health
-            return list(hosts), list(clusters)
+            return list(hosts), [Target(name, ("gpu_cluster",), {}) for name in clusters]
 
         for module in (reading, diagnosis):
             monkeypatch.setattr(module, "read_hosts_and_clusters", read)
         monkeypatch.setattr(diagnosis, "read_clusters", lambda inventory, names: clusters)
-        monkeypatch.setattr(diagnosis, "read_plugins", lambda inventory, parts: ())
+        monkeypatch.setattr(diagnosis, "read_plugins", lambda targets, parts: ())
+        monkeypatch.setattr(diagnosis, "ask_prometheus", lambda targets: ())
         return CliRunner().invoke(main, ["doctor", "inv.py", *words])
 
     return runs

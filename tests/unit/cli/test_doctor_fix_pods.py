@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.cli import diagnosis
-from gpufleet.core.inventory import choose_hosts
 from gpufleet.doctor.operations import clusters
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.verify.inventory import Target
 from tests.fakes.fixed_fleet import FixedFleet
 from tests.not_found import not_found
 from tests.unit.status.fleets import NOW
@@ -28,6 +25,7 @@ NO_POD = {
 }  # fmt: skip
 PODS, SETS = "/api/v1/namespaces/gpu/pods", "/apis/apps/v1/daemonsets"
 CRASH = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
+QUIETLY = {"monitoring_enabled": False}  # no question to a Prometheus
 DOCTOR = ("--fix", "cluster.plugin", "--yes")
 
 
@@ -122,14 +120,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(clusters, "time", ticking)
 
     def runs(api: PluginApi, *words: str, part: Any = LAB, **data: str) -> Any:
-        fleet = FixedFleet({}, monkeypatch, clusters={"lab": part, "other": LAB})
-        targets = {name: Target(name, ("gpu_cluster",), dict(data)) for name in fleet.clusters}
-
-        def chosen(inventory: str, limit: list[str]) -> list[Target]:
-            groups = {name: target.groups for name, target in targets.items()}
-            return [targets[name] for name in choose_hosts(groups, limit)]
-
-        monkeypatch.setattr(diagnosis, "targets_of", chosen)
+        fleet = FixedFleet(
+            {}, monkeypatch, clusters={"lab": part, "other": LAB}, data=QUIETLY | data
+        )
         monkeypatch.setattr(clusters, "ClusterApi", api)
         return fleet.run("--limit", "lab", *words)
 

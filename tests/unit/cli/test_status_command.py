@@ -16,6 +16,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
 from gpufleet.facts.gpu import Board, Listed
 from gpufleet.status.models import SeenHost
+from gpufleet.verify.inventory import Target
 from tests.unit.status.fleets import bare, fleet, healthy, seen, silent
 
 pytestmark = pytest.mark.claim(
@@ -38,8 +39,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run(hosts, words…)`: the command, where these hosts would answer."""
 
     def runs(hosts: Sequence[SeenHost], *words: str) -> Result:
-        def read(inventory: str, limit: Sequence[str]) -> tuple[list[SeenHost], list[str]]:
-            return list(hosts), ["lab"]
+        def read(inventory: str, limit: Sequence[str]) -> tuple[list[SeenHost], list[Target]]:
+            return list(hosts), [Target("lab", ("gpu_cluster",), {})]
 
         monkeypatch.setattr(status, "read_hosts_and_clusters", read)
         monkeypatch.setattr(status, "read_clusters", lambda inventory, names: {"lab": LAB})

@@ -64,13 +64,14 @@ def test_hosts_are_read_and_clusters_are_not(inventory: str) -> None:
     found = gather_facts(inventory, (), read, seen)
     assert names(found) == ["one", "two", "lab"]
     one, two, lab = found
-    assert (one.facts, one.problem, one.beside, one.cluster) == (
+    assert (one.facts, one.problem, one.beside, one.is_cluster) == (
         FACTS, None, "read @fake/one", False,
     )  # fmt: skip
     assert one.data["driver_branch"] == "580"
     assert "driver_branch" not in two.data
     assert "gpu_nodes" in one.groups
-    assert (lab.facts, lab.data, lab.cluster, lab.beside) == (None, {}, True, None)
+    assert (lab.facts, lab.is_cluster, lab.beside) == (None, True, None)
+    assert lab.data["fake_delay"] == QUICK["fake_delay"]
     assert "gpu_cluster" in lab.groups
     assert (seen.hosts, seen.answers) == (2, 2)
 

@@ -234,3 +234,16 @@ def test_a_log_is_text_and_a_refusal_an_error(server: Server) -> None:
     server.status, server.body = 404, b"page not found"
     with pytest.raises(ApiError):
         server.api.read_log("/api/v1/namespaces/n/pods/p/log")
+
+
+def test_a_service_is_asked_once_and_its_answer_may_be_anything(
+    server: Server, pauses: list[float]
+) -> None:
+    server.api.get("/x")  # a read is repeated from now on
+    server.status, server.body = 200, b'{"status": "success"}'
+    assert server.api.ask_service("/proxy", query="up") == {"status": "success"}
+    assert server.asked[-1] == "GET /proxy?query=up"
+    for status, body in ((200, b"<html>"), (401, b"Unauthorized\n"), (429, b""), (0, b"")):
+        server.status, server.body = status, body
+        assert isinstance(server.api.ask_service("/proxy"), str)
+    assert pauses == []

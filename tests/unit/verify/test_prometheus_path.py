@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.verify.answers import query_path
+from gpufleet.kube.prometheus import choose_prometheus, decode_response, series_of
 from gpufleet.verify.cluster import CheckedCluster
 from gpufleet.verify.inventory import Target
 
@@ -23,11 +23,11 @@ from gpufleet.verify.inventory import Target
     ],
 )
 def test_the_path_follows_service_and_object(port: int, spec: dict[str, Any], place: str) -> None:
-    ports = [client.V1ServicePort(port=port), client.V1ServicePort(port=8080)]
-    metadata = client.V1ObjectMeta(name="kps", namespace="monitoring")
-    service = client.V1Service(metadata=metadata, spec=client.V1ServiceSpec(ports=ports))
-    path = f"/api/v1/namespaces/monitoring/services/{place}/api/v1/query"
-    assert query_path(service, spec) == path
+    about = {"name": "kps", "namespace": "monitoring"}
+    service = {"metadata": about, "spec": {"ports": [{"port": port}, {"port": 8080}]}}
+    found = choose_prometheus([service], [{"metadata": about, "spec": spec}], "monitoring")
+    assert found
+    assert found.path == f"/api/v1/namespaces/monitoring/services/{place}/api/v1"
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,21 @@ def test_a_prometheus_of_an_operator_is_preferred(
     assert (
         cluster.query_path == f"/api/v1/namespaces/{namespace}/services/p:9090/proxy/api/v1/query"
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b"<html>log in</html>"),
+        (200, b"[" * 100_000),
+        (200, b"[]"),
+        (200, b'{"status": "success", "data": []}'),
+        (200, b'{"data": {"result": [{"metric": {"pod": 1}, "value": [0, "1"]}]}}'),
+        (200, b'{"data": {"result": [{"metric": {}, "value": "1"}]}}'),
+        (503, b"no endpoints \x1b[2J\xff"),
+    ],
+)
+def test_an_answer_of_another_program_is_a_reason(status: int, body: bytes) -> None:
+    found = series_of(decode_response(status, body))
+    assert isinstance(found, str)
+    assert found.isprintable()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
+from gpufleet.kube.prometheus import up_by_target
+from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
