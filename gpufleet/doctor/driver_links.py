@@ -9,9 +9,10 @@ from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
 from gpufleet.driver.files import RIVALS
 from gpufleet.facts.files import full_paths
-from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.model import NodeFacts, Service
 
 FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced.service"
+JOINING = ("Not Started", "In Progress")  # states of a GPU that has not joined its fabric
 
 
 def read_busy(facts: NodeFacts) -> Link:
@@ -180,21 +181,34 @@ def read_persistence(facts: NodeFacts) -> Link | None:
 
 
 def read_fabric(facts: NodeFacts) -> Link | None:
+    """From B200 on, the NVSwitches are no NVIDIA devices: the GPUs tell that they wait for one."""
     unit = f"{FABRIC_MANAGER}.service"
     service = facts.services.get(unit)
-    if not facts.nvswitches or facts.operator_driver or "nvidia" not in facts.modules:
+    waits = any(gpu.fabric_state in JOINING for gpu in facts.health.gpus) if facts.health else False
+    if facts.operator_driver or "nvidia" not in facts.modules:
         return None
-    if service is None:
+    if service is None and facts.nvswitches:
         return Link("not installed", "The host has NVSwitches and no fabric manager: CUDA fails "
                        "with error 802.", unit)  # fmt: skip
+    if service is None and waits:
+        return Link("not installed", "The GPUs wait to join their NVLink fabric, and the host has "
+                       "no fabric manager: CUDA fails with error 802. Of GB200 and GB300, it runs "
+                       "outside of the host.", unit, Verdict.WARNING)  # fmt: skip
+    if service is None or not (facts.nvswitches or waits):
+        return None
+    return _read_fabric_manager(facts, service)
+
+
+def _read_fabric_manager(facts: NodeFacts, service: Service) -> Link:
     if service.active != "active":
         return Link(service.active, f"The fabric manager does not run ({service.active}): CUDA "
-                       "fails with error 802.", unit)  # fmt: skip
+                       "fails with error 802.", service.name)  # fmt: skip
     versions = fabric_versions(facts)
     if versions and facts.loaded_driver and facts.loaded_driver not in versions:
         other = ", ".join(sorted(versions))
         return Link(f"active, {other}", f"The fabric manager is {other}, the driver "
-                       f"{facts.loaded_driver}: they need the same version.", unit)  # fmt: skip
+                       f"{facts.loaded_driver}: they need the same version.",
+                       service.name)  # fmt: skip
     return Link(f"active {' '.join(versions)}".strip())
 
 

@@ -45,19 +45,19 @@ OURS = re.compile(
 )
 NO_COMMANDS = "machine |version$|and$|or$|not$|abort$|nvidia$"
 PROGRAMS = {
-    "amtool", "apt-cache", "apt-config", "apt-get", "apt-mark", "cat", "chmod", "chronyc",
-    "containerd", "cp", "crictl", "crio", "ctr", "curl", "date", "dcgmi", "depmod", "df", "dkms",
-    "dmesg", "dnf", "docker", "dockerd", "dpkg", "dracut", "free", "fuser", "getenforce", "getent",
-    "getfacl", "gpufleet", "grep", "head", "helm", "hostnamectl", "ibstat", "iconv", "id", "ip",
-    "journalctl", "kubeadm", "kubectl", "ldd", "ln", "ls", "lsmod", "lspci", "make", "microk8s",
-    "modinfo", "modprobe", "mokutil", "mv", "nerdctl", "nproc", "nv-fabricmanager", "nvcc",
-    "nvidia-bug-report.sh", "nvidia-container-cli", "nvidia-ctk", "nvidia-modprobe", "nvidia-smi",
-    "nvidia-uninstall", "ofed_info", "podman", "promtool", "pyinfra", "python", "rm", "rmmod",
-    "rpm", "scontrol", "sed", "setup-envtest", "slurmd", "snap", "ss", "ssh", "ssh-keygen", "stat",
-    "subscription-manager", "swapoff", "swapon", "sysctl", "systemctl", "systemd-inhibit",
-    "systemd-machine-id-setup",
-    "tail", "timedatectl", "true", "uname", "update-initramfs", "usermod", "which", "yum",
-    "yum-complete-transaction",
+    "amtool", "apt-cache", "apt-config", "apt-get", "apt-mark", "ausearch", "cat", "chmod",
+    "chronyc", "containerd", "cp", "crictl", "crio", "ctr", "curl", "date", "dcgmi", "depmod",
+    "df", "dkms", "dmesg", "dnf", "docker", "dockerd", "dpkg", "dracut", "free", "fuser",
+    "getenforce", "getent", "getfacl", "gpufleet", "grep", "head", "helm", "hostnamectl", "ibstat",
+    "iconv", "id", "ip", "journalctl", "kubeadm", "kubectl", "ldd", "ln", "ls", "lsmod", "lspci",
+    "make", "microk8s", "modinfo", "modprobe", "mokutil", "mv", "nerdctl", "nproc",
+    "nv-fabricmanager", "nv-hostengine", "nvcc", "nvidia-bug-report.sh", "nvidia-container-cli",
+    "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall", "ofed_info", "podman",
+    "promtool", "pyinfra", "python", "restorecon", "rm", "rmmod", "rpm", "scontrol", "sed",
+    "setsebool", "setup-envtest", "slurmd", "snap", "ss", "ssh", "ssh-keygen", "stat",
+    "subscription-manager", "swapoff", "swapon", "sysctl", "systemctl", "systemd-detect-virt",
+    "systemd-inhibit", "systemd-machine-id-setup", "tail", "timedatectl", "true", "uname",
+    "update-initramfs", "usermod", "which", "yum", "yum-complete-transaction",
 }  # fmt: skip
 
 

@@ -16,7 +16,15 @@ from gpufleet.doctor.text import show_verdicts
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.model import NodeFacts
 from tests.unit.doctor.faults import FAULTS, lost, switched
-from tests.unit.doctor.machines import SLOT, judged, machine, second_gpu, verdict_on
+from tests.unit.doctor.machines import (
+    SLOT,
+    judged,
+    machine,
+    second_gpu,
+    service,
+    verdict_on,
+    with_services,
+)
 from tests.unit.status.fleets import NOW, seen
 
 OTHER = "0000:65:00.0"
@@ -189,3 +197,33 @@ def test_checks_come_after_checks_that_exist_and_never_after_themselves() -> Non
         for earlier in after.values():
             earlier.difference_update(ready)
     assert after == {}, "they come after one another"
+
+
+@pytest.mark.parametrize(
+    ("unit", "state", "check", "verdict"),
+    [
+        ("failed", "In Progress", "chain.fabric", Verdict.CRITICAL),
+        ("inactive", "Not Started", "chain.fabric", Verdict.CRITICAL),
+        ("active", "In Progress", "gpu.fabric_in_progress", Verdict.WARNING),
+        ("", "In Progress", "chain.fabric", Verdict.WARNING),
+        ("", "Not Started", "chain.fabric", Verdict.CRITICAL),
+    ],
+)
+def test_a_b200_that_waits_for_its_fabric(
+    unit: str, state: str, check: str, verdict: Verdict
+) -> None:
+    """Its NVSwitches are no NVIDIA devices on the bus."""
+    facts = ill(fabric_state=state)
+    if unit:
+        facts = with_services(facts, service("nvidia-fabricmanager.service", unit))
+    found = verdict_on(facts)
+    assert (causes(found), found.verdict) == ({check}, verdict)
+
+
+@pytest.mark.parametrize(("unit", "state"), [("", "Completed"), ("failed", None)])
+def test_a_host_that_needs_no_fabric_manager(unit: str, state: str | None) -> None:
+    """A GB200, and a host without an NVSwitch on which somebody installed it."""
+    facts = ill(fabric_state=state)
+    if unit:
+        facts = with_services(facts, service("nvidia-fabricmanager.service", unit))
+    assert verdict_on(facts).verdict is Verdict.PASS
