@@ -24,6 +24,7 @@ TYPES = {
 Roles = tuple[type[RoleSettings], ...]
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
 SETTING_SIMILARITY = 0.92  # similarity of two keys that differ by a typo; 1 means equal
+OTHER_ROLE_SIMILARITY = 0.8  # similarity of a key and the one of another role that was meant
 SHOWN_VALUE = 60  # characters of a wrong value shown in an error
 
 
@@ -54,14 +55,25 @@ def _near_miss(key: str, roles: Roles) -> str | None:
 
 
 def _unknown(key: str, roles: Roles) -> Finding:
-    close = _near_miss(key, roles) or next(
-        iter(get_close_matches(key, known_keys(roles), n=1)), None
-    )
-    if close:
-        return findings.UNKNOWN_KEY(key=key, suggestion=f"Did you mean {close}?")
-    prefix = next(role.prefix for role in roles if key.startswith(role.prefix))
+    prefixes = (role.prefix for role in roles if key.startswith(role.prefix))
+    prefix = max(prefixes, key=len, default="")
+    close = _near_miss(key, roles) or _similar_key(key, prefix, roles)
     hint = f"docs/reference/keys.md lists the keys that begin with {prefix}."
+    if close:
+        hint = f"Did you mean {close}?"
+    other = "prefix" if prefix else "name"
+    hint += f" If this is your own data, give it another {other}."
     return findings.UNKNOWN_KEY(key=key, suggestion=hint)
+
+
+def _similar_key(key: str, prefix: str, roles: Roles) -> str | None:
+    """A key of the same role with a similar name, else one of another role: a prefix alone makes
+    two keys similar, as in cluster_name and cluster_helm."""
+    names = [name for role in roles if role.prefix == prefix for name in role.model_fields]
+    same = get_close_matches(key.removeprefix(prefix), names, n=1)
+    others = [each for each in known_keys(roles) if not (prefix and each.startswith(prefix))]
+    near = get_close_matches(key, others, n=1, cutoff=OTHER_ROLE_SIMILARITY)
+    return next(iter([*(f"{prefix}{name}" for name in same), *near]), None)
 
 
 def load_role(

@@ -14,6 +14,7 @@ from gpufleet.driver.findings import health as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.host.findings import MODULE_NOT_BUILT
+from gpufleet.packages.transaction import is_held
 from gpufleet.role.faults import Faults
 
 
@@ -132,7 +133,7 @@ def described_driver(facts: NodeFacts, catalog: DriverCatalog) -> dict[str, Any]
             for b in facts.dkms
         ],
         "packages": [
-            {"name": name, "version": package.version, "held": package.name in facts.holds}
+            {"name": name, "version": package.version, "held": is_held(name, facts)}
             for name, package in sorted(facts.packages.items())
             if "nvidia" in name or name.startswith("cuda")
         ],

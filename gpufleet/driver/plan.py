@@ -32,7 +32,7 @@ from gpufleet.packages import findings as package_findings
 from gpufleet.packages.components import component_sources
 from gpufleet.packages.logins import NO_LOGINS, with_login
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
-from gpufleet.packages.transaction import PackageTransaction, lock_plugin, to_hold
+from gpufleet.packages.transaction import PackageTransaction, is_held, lock_plugin, to_hold
 from gpufleet.role.protocol import RoleContext
 
 
@@ -217,7 +217,7 @@ def _package_findings(
     ours = our_packages(facts)
     others = [name for name in installed if name not in packages and name not in ours]
     others += foreign
-    held = [name for name in installed if name in facts.holds and name not in ours]
+    held = [name for name in installed if is_held(name, facts) and name not in ours]
     changes = action in ("replace", "upgrade", "downgrade")
     if others and changes:
         found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))

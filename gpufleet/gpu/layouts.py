@@ -12,6 +12,7 @@ from gpufleet.gpu.models import MigCatalog, MigModel, Shape
 Layout = tuple[str, ...]
 OFF = "off"
 MAX_INSTANCES = 7  # of any GPU; a larger count is a slip
+_PART = re.compile(r"[1-9]c\.(?P<whole>[1-9]g\.[\w.+-]+)")  # of a GPU instance: 1c.3g.40gb
 _PROFILE = re.compile(r"[1-9]g\.[1-9]\d{0,2}gb(?:[+-][a-z][a-z.]{0,15})?")
 
 
@@ -22,6 +23,11 @@ def parse_layout(text: str) -> Layout:
     found: list[str] = []
     for part in text.split(","):
         profile, _, count = part.strip().partition(":")
+        if compute := _PART.fullmatch(profile):
+            raise ValueError(
+                f"has the compute instance {profile}; each GPU instance gets a single one, of its "
+                f"own size: write {compute['whole']}"
+            )
         if not _PROFILE.fullmatch(profile):
             raise ValueError(
                 f"has no MIG profile in {part.strip()!r}; write profiles with their number, as in "

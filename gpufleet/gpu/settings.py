@@ -21,7 +21,10 @@ def _parse_layouts(value: Any) -> Any:
     for key, layout in value.items():
         name = str(key)
         if name != ALL and not (name.isdecimal() and len(name) < 3):
-            raise ValueError(f'has the key {key!r}, not the index of a GPU or "{ALL}"')
+            raise ValueError(
+                f'has the key {key!r}, not the index of a GPU or "{ALL}"; write layouts as in '
+                f'{{"{ALL}": "3g.40gb:1, 1g.10gb:4"}}'
+            )
         index = name if name == ALL else str(int(name))
         if index in found:
             raise ValueError(f"names GPU {index} more than once")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from rich.filesize import decimal
 
@@ -198,7 +199,7 @@ def rpm_words(resolved: PackageTransaction) -> list[str]:
 
 def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[str, ...]:
     """Packages to hold at the end. A new version ends apt's hold, and yum's lock has a version."""
-    return tuple(name for name in packages if moves or not _is_held(name, facts))
+    return tuple(name for name in packages if moves or not is_held(name, facts))
 
 
 def lock_plugin(facts: NodeFacts, *, hold: bool) -> tuple[str, ...]:
@@ -212,7 +213,7 @@ def still_held(recorded: RoleEntry, facts: NodeFacts, *, moved: bool) -> bool:
 
     `facts`: from before the run.
     """
-    there = any(_is_held(name, facts) for name in recorded.packages)
+    there = any(is_held(name, facts) for name in recorded.packages)
     return recorded.held and there and not moved
 
 
@@ -221,14 +222,17 @@ def with_added(entry: AnyEntry, names: Iterable[str]) -> AnyEntry:
     return entry.model_copy(update={"added": sorted({*entry.added, *names})})
 
 
-def _is_held(name: str, facts: NodeFacts) -> bool:
-    """apt holds names. yum 3 and dnf lock `epoch:name-version` and `name-epoch:version`."""
+def is_held(name: str, facts: NodeFacts) -> bool:
+    """True if the installed package is held. apt holds names; yum 3 and dnf lock versions:
+    `epoch:name-version`, `name-epoch:version` or `name-version`, and shell wildcards in them."""
     package = facts.packages.get(name)
     if facts.package_manager == "apt" or package is None:
-        return name in facts.holds
+        return (package.name if package else name) in facts.holds
     epoch, version = f"0:{package.version}".split(":")[-2:]
-    forms = {f"{epoch}:{name}-{version}", f"{name}-{epoch}:{version}", f"{name}-{version}"}
-    return any(lock.rsplit(".", 1)[0] in forms or lock in forms for lock in facts.holds)
+    bare = package.name
+    forms = (f"{epoch}:{bare}-{version}", f"{bare}-{epoch}:{version}", f"{bare}-{version}")
+    texts = [*forms, *(f"{form}.{package.architecture}" for form in forms)]
+    return any(fnmatchcase(text, lock) for lock in facts.holds for text in texts)
 
 
 def is_headers(name: str) -> bool:

@@ -17,9 +17,10 @@ _ENABLED = re.compile(r"^enabled\s*[=:]", re.IGNORECASE)
 _TRUE = ("1", "yes", "true", "on")
 # A user's options for the network access to a repository and the selection of packages, yum.conf(5)
 _USERS = (
-    "bandwidth", "cost", "exclude", "excludepkgs", "includepkgs", "ip_resolve", "minrate",
-    "priority", "proxy", "proxy_auth_method", "proxy_password", "proxy_username", "retries",
-    "sslcacert", "sslclientcert", "sslclientkey", "sslverify", "throttle", "timeout",
+    "bandwidth", "cost", "exclude", "excludepkgs", "includepkgs", "ip_resolve", "metadata_expire",
+    "minrate", "priority", "proxy", "proxy_auth_method", "proxy_password", "proxy_username",
+    "retries", "skip_if_unavailable", "sslcacert", "sslclientcert", "sslclientkey", "sslverify",
+    "throttle", "timeout",
 )  # fmt: skip
 
 

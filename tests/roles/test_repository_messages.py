@@ -176,6 +176,24 @@ def test_a_repository_is_read_to_a_limit(
     assert sum(path.stat().st_size for path in tmp_path.glob("*.written")) <= 1048576
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("refresh_rpm", "message", "swapped", "cuda"),
+        ("try_repository", "yum", "message", "spoilt", "cuda", "/none", "/none/repo"),
+    ],
+)
+def test_a_repository_that_yum_may_skip_must_answer_here(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """rpm-software-management/dnf5#2064: with skip_if_unavailable, dnf 4 ends with 0."""
+    strict = "*'--setopt=*.skip_if_unavailable=False'*) echo no baseurl; exit 1 ;;"
+    skips = 'echo "Ignoring repositories: cuda"'
+    program(tmp_path, "yum", f'case "$*" in *clean*) exit 0 ;; {strict} esac; {skips}')
+    done = run(words[0], "1048576", "20", *words[1:], programs=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "message")
+
+
 @host_operation
 def refresh(plan: RepositoryPlan) -> Commands:
     """

@@ -15,6 +15,8 @@ _GONE = ("not-installed", "config-files")
 _PERIODIC = re.compile(
     r'^\s*(?:APT::Periodic::)?(Unattended-Upgrade|Enable)\s+"?(\w+)"?\s*;', re.MULTILINE
 )
+# the files that apt reads (apt.conf(5)): not 20auto-upgrades.ucf-dist, nor 20auto-upgrades.bak
+_APT_CONF = re.compile(r"/etc/apt/apt\.conf\.d/([\w-]+|[\w.-]+\.conf)", re.ASCII)
 _APPLY = re.compile(r"^\s*apply_updates\s*=\s*(?i:yes|true|1|on)\b", re.MULTILINE)
 
 
@@ -136,7 +138,7 @@ def upgrades_unattended(
         off = timer and timer.load != "not-found" and not _enabled(services, unit)
         values = {"Unattended-Upgrade": "0", "Enable": "1"}
         for path, file in sorted(files.items()):
-            if path.startswith("/etc/apt/apt.conf.d/"):
+            if _APT_CONF.fullmatch(path):
                 values.update(_PERIODIC.findall(file.content or ""))
         return "unattended-upgrades" in state.packages and not off and "0" not in values.values()
     if _enabled(services, "dnf-automatic-install.timer"):

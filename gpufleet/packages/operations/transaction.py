@@ -23,7 +23,12 @@ from gpufleet.packages.operations.fitting import fit_transaction
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import RpmSimulation, Simulation
 from gpufleet.packages.operations.repository import refresh_lists
-from gpufleet.packages.transaction import PackageTransaction, install_words, rpm_words
+from gpufleet.packages.transaction import (
+    PackageTransaction,
+    install_words,
+    is_held,
+    rpm_words,
+)
 from gpufleet.packages.trial import apt_added
 from gpufleet.run.last_line import LastLine
 from gpufleet.run.reporting import RunReport
@@ -116,7 +121,8 @@ def install_packages(asked: PackageTransaction, found: Later[PackageTransaction]
         return
     chosen, added = found.value, " ".join(found.value.added)
     # packages held before this run keep their hold, even if the run aborts
-    mine = {*chosen.names, *chosen.prerequisites} - chosen.facts.holds
+    names = {*chosen.names, *chosen.prerequisites}
+    mine = {name for name in names if not is_held(name, chosen.facts)}
     yield script_command("packages/note_begun", f"{chosen.record}.begun", *sorted(mine))
     pins = [file for file in chosen.pins(chosen.version) if not file.is_on(chosen.facts)]
     if pins:

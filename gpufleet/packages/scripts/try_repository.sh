@@ -17,7 +17,9 @@ else
     # metadata from the old address or key does not count
     yum -q -y clean metadata --disablerepo='*' --enablerepo="$name" >/dev/null 2>&1
     problem=''
-    out=$(bounded "$most" "$seconds" yum -q -y makecache --disablerepo='*' --enablerepo="$name" 2>&1)
+    # with skip_if_unavailable, of the user or in /etc/dnf/dnf.conf, makecache succeeds whatever happens
+    out=$(bounded "$most" "$seconds" yum -q -y makecache --setopt='*.skip_if_unavailable=False' \
+        --disablerepo='*' --enablerepo="$name" 2>&1)
     rc=$?
 fi
 [ $rc -eq 0 ] || problem="$out (exit status $rc)"

@@ -42,6 +42,8 @@ from gpufleet.core.causes import find_cause, load_causes, without_progress
          "resolve", "charts.corp"),
         ("gcc: fatal error: Killed signal terminated program cc1", "memory", ""),
         ("cc1: out of memory allocating 65536 bytes: Cannot allocate memory", "memory", ""),
+        ("File: /var/lib/dkms/evdi/1.14.4/source/dkms.conf does not exist.", "dkms-source",
+         "/var/lib/dkms/evdi/1.14.4"),
         ("gpufleet: the host is shutting down", "shutdown", ""),
         ("E: Release file for http://m/InRelease is not valid yet (invalid for another 4d 11h "
          "23min 36s). Updates for this repository will not be applied.", "clock",

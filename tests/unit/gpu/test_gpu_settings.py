@@ -31,9 +31,22 @@ def test_a_layout_is_text_a_list_or_by_index(written: Any, layouts: Any) -> None
 
 
 @pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("1c.3g.40gb:2, 1g.10gb:4", " 3g.40gb"),
+        ({"1g.10gb": 7}, '{"all": "'),
+    ],
+)
+def test_a_form_of_mig_parted_is_answered_by_the_right_one(written: Any, right: str) -> None:
+    _, (problem,) = load_node_settings({"gpu_mig": written})
+    assert right in problem.message
+
+
+@pytest.mark.parametrize(
     "data",
     [
         {"gpu_mig": "10gb"},
+        {"gpu_mig": "1c.3g.40gb:2"},
         {"gpu_mig": "1g.10gb:0"},
         {"gpu_mig": "1g.10gb:8"},
         {"gpu_mig": {"1g.10gb": 7}},

@@ -155,6 +155,24 @@ def test_a_typo_in_a_key_is_reported(key: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("cluster_name", ""),
+        ("containerd_version", ""),
+        ("driver_type", ""),
+        ("kubernetes_install_dir", ""),
+        ("kubernetes_service_cidr", "kubernetes_service_subnet"),
+        ("containerd_config", "toolkit_containerd_config"),
+        ("gpu_operator_namespaces", "gpu_operator_namespace"),
+    ],
+)
+def test_a_common_prefix_alone_suggests_no_key(key: str, meant: str) -> None:
+    (found,) = problems({key: "x"})
+    assert ("Did you mean" in found, f"Did you mean {meant}?" in found) == (bool(meant),) * 2
+    assert "own data" in found
+
+
+@pytest.mark.parametrize(
     "key",
     ["ssh_port", "_sudo", "my_driver_version", "version", "enabled", "namespace", "drive", "tool",
      "slurm_port", "node_exporter_port", "k8s_cluster_name", 7],

@@ -148,13 +148,14 @@ def test_how_a_host_reaches_a_repository_stays(tmp_path: Path) -> None:
     repository = plan_for(facts).repository.repository
     assert repository
     users = "proxy=http://proxy.example:3128\nproxy_password=word\nexclude=cuda-*\n  nvidia-gds*\n"
-    text = f"[{repository.name}]\nbaseurl=https://old.example/\ngpgcheck=0\npriority=10\n{users}"
+    more = "priority=10\nskip_if_unavailable=1\nmetadata_expire=6h"
+    text = f"[{repository.name}]\nbaseurl=https://old.example/\ngpgcheck=0\n{more}\n{users}"
     plan = plan_for(replace(facts, files={repository.file: ManagedFile(repository.file, text)}))
     source = plan.repository.source
     assert source
     written = str(source.content)
     assert (written.count("gpgcheck=1"), "old.example" in written) == (1, False)
-    for line in ("priority=10", *users.splitlines()):
+    for line in (*more.splitlines(), *users.splitlines()):
         assert line in written
     assert source.mode == 0o600
     there = ManagedFile(repository.file, written, 0o600)
