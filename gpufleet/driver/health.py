@@ -14,7 +14,7 @@ from gpufleet.driver.findings import health as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.host.findings import MODULE_NOT_BUILT
-from gpufleet.packages.transaction import is_held
+from gpufleet.packages.holds import is_held
 from gpufleet.role.faults import Faults
 
 

@@ -30,9 +30,10 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.notices import reload_waits
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.components import component_sources
+from gpufleet.packages.holds import is_held, lock_plugin, to_hold
 from gpufleet.packages.logins import NO_LOGINS, with_login
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
-from gpufleet.packages.transaction import PackageTransaction, is_held, lock_plugin, to_hold
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
 
 

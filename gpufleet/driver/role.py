@@ -29,8 +29,9 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.packages.findings import PACKAGES_UNFINISHED
+from gpufleet.packages.holds import still_held
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.packages.transaction import PackageTransaction, repository_answer, still_held
+from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.faults import Faults
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (

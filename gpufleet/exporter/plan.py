@@ -27,8 +27,9 @@ from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.notices import reload_waits
+from gpufleet.packages.holds import lock_plugin, to_hold
 from gpufleet.packages.repository import NO_REPOSITORY
-from gpufleet.packages.transaction import PackageTransaction, lock_plugin, to_hold
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
 
 NOT_ADDED = (

@@ -13,7 +13,8 @@ from gpufleet.exporter.plan import ExporterPlan, plan_exporter
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.transaction import PackageTransaction, repository_answer, still_held
+from gpufleet.packages.holds import still_held
+from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import Removal, RemovalContext, Role, RoleContext, prefix_role
 from gpufleet.role.result import RoleResult, file_digests

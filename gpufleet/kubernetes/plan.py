@@ -30,8 +30,9 @@ from gpufleet.kubernetes.models import Kubernetes, KubernetesRepository
 from gpufleet.kubernetes.notes import JOINED, KUBERNETES_READY_PATH, MODULES, NETWORKED, SYSCTLS
 from gpufleet.kubernetes.preflight import check_identity, cluster_obstacles
 from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.packages.holds import to_hold
 from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository, repository_at
-from gpufleet.packages.transaction import PackageTransaction, to_hold
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
 from gpufleet.toolkit.runtime_model import RuntimePlan
 

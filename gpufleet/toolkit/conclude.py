@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gpufleet.core.node_roles import RuntimeState
 from gpufleet.facts.model import NodeFacts
-from gpufleet.packages.transaction import PackageTransaction, still_held
+from gpufleet.packages.holds import still_held
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.result import RoleResult, file_digests
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry

@@ -11,8 +11,9 @@ from gpufleet.core.findings import Finding, Severity, as_warnings
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.packages.holds import lock_plugin, to_hold
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
-from gpufleet.packages.transaction import PackageTransaction, lock_plugin, to_hold
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
 from gpufleet.toolkit.engines import other_engines
 from gpufleet.toolkit.findings import choice as kinds

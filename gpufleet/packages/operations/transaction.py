@@ -19,16 +19,12 @@ from gpufleet.host.reading import read_fact
 from gpufleet.host.shell import explain_finding, script_command, stop_command
 from gpufleet.host.sudo import run_on_host
 from gpufleet.packages import findings
+from gpufleet.packages.holds import is_held
 from gpufleet.packages.operations.fitting import fit_transaction
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import RpmSimulation, Simulation
 from gpufleet.packages.operations.repository import refresh_lists
-from gpufleet.packages.transaction import (
-    PackageTransaction,
-    install_words,
-    is_held,
-    rpm_words,
-)
+from gpufleet.packages.transaction import PackageTransaction, install_words, rpm_words
 from gpufleet.packages.trial import apt_added
 from gpufleet.run.last_line import LastLine
 from gpufleet.run.reporting import RunReport

@@ -13,7 +13,8 @@ from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_node_settings
-from gpufleet.packages.transaction import PackageTransaction, still_held
+from gpufleet.packages.holds import still_held
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.conclude import conclude_toolkit
 from gpufleet.toolkit.role import ROLE as TOOLKIT

@@ -13,13 +13,12 @@ from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node, plan_steps
 from gpufleet.node.settings import load_node_settings
+from gpufleet.packages.holds import lock_plugin, to_hold
 from gpufleet.packages.transaction import (
     PackageTransaction,
     install_words,
-    lock_plugin,
     resolve_transaction,
     rpm_words,
-    to_hold,
 )
 from gpufleet.toolkit.plan import plan_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
