@@ -16,10 +16,10 @@ from gpufleet.core.inventory import exact_limit
 from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
+from gpufleet.doctor.cluster_links import ReadCluster
 from gpufleet.doctor.document import doctor_json
 from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import JudgedFleet, Verdict
-from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.status.clusters import Part, findings_of_cluster
 from gpufleet.status.operations import ReadMore
@@ -30,22 +30,24 @@ def read_fleet(inventory: str, limit: Sequence[str], more: ReadMore | None = Non
     """Read hosts, then clusters, by state and plan. `more`: as for `read_hosts`."""
     hosts, names = read_hosts_and_clusters(inventory, limit, health=True, more=more)
     parts = read_clusters(inventory, names)
-    plugins = dict(read_plugins(inventory, parts))
-    return ReadFleet(inventory, hosts, {name: parts.get(name) for name in names}, plugins)
+    read = dict(read_api_servers(inventory, parts))
+    return ReadFleet(inventory, hosts, {name: parts.get(name) for name in names}, read)
 
 
-def read_plugins(inventory: str, parts: Mapping[str, Part]) -> Iterator[tuple[str, PluginPods]]:
-    """The pods of the device plugin of each of these clusters that answers. Prints why one does
-    not, unless its plan says so."""
+def read_api_servers(
+    inventory: str, parts: Mapping[str, Part]
+) -> Iterator[tuple[str, ReadCluster]]:
+    """What the API server of each of these clusters says, if it answers. Prints why one does not,
+    unless its plan says so."""
     if not parts:
         return
     # Imported here because gevent must replace parts of ssl before a client imports it.
-    from gpufleet.doctor.operations.clusters import read_plugin_pods
+    from gpufleet.doctor.operations.clusters import read_cluster_gpus
     from gpufleet.gpu_stack.operations.accesses import access_of
 
     for target in clusters_of(inventory, parts):
         try:
-            yield target.name, read_plugin_pods(access_of(target))
+            yield target.name, read_cluster_gpus(access_of(target))
         except Stopped as stopped:
             said = {each.code for each in findings_of_cluster(parts[target.name])}
             if stopped.findings[0].code not in said:

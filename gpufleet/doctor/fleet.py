@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpufleet.core.findings import Finding
+from gpufleet.doctor.cluster_links import ReadCluster, read_releases
 from gpufleet.doctor.gpus import peers_by_host
 from gpufleet.doctor.judge import (
     OF_CLUSTERS,
@@ -15,32 +15,31 @@ from gpufleet.doctor.judge import (
     unread_verdict,
 )
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet, SubjectVerdict
-from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.status.clusters import Part, cluster_rows, findings_of_cluster
 from gpufleet.status.detail import host_details
 from gpufleet.status.models import ClusterRow, SeenHost
 from gpufleet.status.rows import fleet_of
 
-PLUGIN_CHECK = "cluster.plugin"
-NO_PLUGIN_PODS: Mapping[str, PluginPods] = {}
+RELEASES_CHECK = "cluster.releases"
+NOTHING_READ: Mapping[str, ReadCluster] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFleet:
     """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
-    plan's report; `plugins`: name -> the pods of its device plugin."""
+    plan's report; `read`: name -> what its API server says."""
 
     inventory: str
     hosts: Sequence[SeenHost]
     clusters: Mapping[str, Part | None]
-    plugins: Mapping[str, PluginPods]
+    read: Mapping[str, ReadCluster]
 
     def judge(self, checks: Sequence[DoctorCheck], now: int) -> JudgedFleet:
         """The verdicts by these checks. `now`: seconds since 1970."""
         catalog = load_catalog()
         return judge_fleet(
-            self.inventory, self.hosts, self.clusters, checks, catalog, now, self.plugins
+            self.inventory, self.hosts, self.clusters, checks, catalog, now, self.read
         )
 
 
@@ -51,10 +50,10 @@ def judge_fleet(
     checks: Sequence[DoctorCheck],
     catalog: Catalog,
     now: int,
-    plugins: Mapping[str, PluginPods] = NO_PLUGIN_PODS,
+    read: Mapping[str, ReadCluster] = NOTHING_READ,
 ) -> JudgedFleet:
-    """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report;
-    `plugins`: name -> the pods of its device plugin."""
+    """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report; `read`:
+    name -> what its API server says."""
     details = host_details(hosts, fleet_of(inventory, hosts, (), catalog, now), catalog, now)
     peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
     verdicts = (
@@ -63,7 +62,7 @@ def judge_fleet(
     )
     parts = {name: part for name, part in clusters.items() if part}
     of_clusters = (
-        _judge_cluster(row, findings_of_cluster(clusters[row.name]), checks, plugins.get(row.name))
+        _judge_cluster(row, clusters[row.name], checks, read.get(row.name))
         for row in cluster_rows(clusters, parts)
     )
     return JudgedFleet(inventory, tuple(verdicts), tuple(details), tuple(of_clusters))
@@ -71,15 +70,16 @@ def judge_fleet(
 
 def _judge_cluster(
     row: ClusterRow,
-    found: Collection[Finding],
+    part: Part | None,
     checks: Sequence[DoctorCheck],
-    plugin: PluginPods | None,
+    read: ReadCluster | None,
 ) -> SubjectVerdict:
-    """The verdict on a cluster, by the findings of its plan and the pods of its device plugin."""
-    if not row.reached:
+    """The verdict on a cluster, by the report of its plan and what its API server says."""
+    found = findings_of_cluster(part)
+    if not (row.reached and part):
         return unread_verdict(row.name, found, "cluster", "The cluster was not read.")
     own = [check for check in checks if check.id.startswith(OF_CLUSTERS)]
-    readings = {PLUGIN_CHECK: plugin.link if plugin else None}
+    readings = {**(read.readings if read else {}), RELEASES_CHECK: read_releases(part)}
     return SubjectVerdict(
         row.name, tuple(fold_consequences(judge_checks(own, readings, found), own))
     )

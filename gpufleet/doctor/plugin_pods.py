@@ -1,8 +1,8 @@
-"""Finds dead pods of NVIDIA's device plugin in the answers of an API server. Pure."""
+"""Finds dead pods of NVIDIA's device plugin and exporter in the answers of an API server. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ CRASH_LOOP = "CrashLoopBackOff"
 
 @dataclass(frozen=True, slots=True)
 class DeadPod:
-    """A pod of a device plugin that does not serve its node."""
+    """A pod of a DaemonSet that does not serve its node."""
 
     namespace: str
     name: str
@@ -33,16 +33,19 @@ class DeadPod:
 
 
 @dataclass(frozen=True, slots=True)
-class PluginPods:
-    """The pods of a cluster's device plugin. `access`: the words by which kubectl reaches it."""
+class DaemonPods:
+    """The pods of the DaemonSets of one program. `effect`: what a dead one means for its node.
+    `starting`: nodes of the pods that are not Ready yet."""
 
+    program: str
+    effect: str
     total: int
     dead: tuple[DeadPod, ...]
-    access: tuple[str, ...] = ()
+    starting: frozenset[str] = frozenset()
 
     @property
     def link(self) -> Link | None:
-        """The reading of the check of the plugin, None without a pod."""
+        """The reading of the check of the program, None without a pod."""
         if not self.total:
             return None
         if not self.dead:
@@ -50,8 +53,8 @@ class PluginPods:
         first = self.dead[0]
         return Link(
             f"{len(self.dead)} of {self.total} not Ready",
-            f"Pod {first.namespace}/{first.name} of the device plugin is not Ready ({first.why}): "
-            "its node offers no GPUs to new pods.",
+            f"Pod {first.namespace}/{first.name} of {self.program} is not Ready ({first.why}): "
+            f"{self.effect}.",
         )
 
 
@@ -68,25 +71,53 @@ def plugin_daemonsets(daemonsets: Iterable[Item]) -> dict[str, str]:
     }
 
 
+def exporter_daemonsets(daemonsets: Iterable[Item]) -> dict[str, str]:
+    """The DaemonSets of dcgm-exporter: uid -> namespace."""
+    names = load_charts().exporter_signs.names
+    works = ((each["metadata"], parse_workload("DaemonSet", each)) for each in daemonsets)
+    return {
+        about["uid"]: about["namespace"]
+        for about, work in works
+        if any(part in image for part in names for image in work.image_names)
+    }
+
+
 def judge_plugin_pods(
-    owners: Iterable[str],
+    owners: Collection[str], pods: Iterable[Item], now: int, patience: int | None
+) -> DaemonPods:
+    """The pods of the device plugin, by the uids of its DaemonSets. `patience`: as in `is_dead`."""
+    effect = "its node offers no GPUs to new pods"
+    return _judge("the device plugin", effect, owners, pods, now, patience)
+
+
+def judge_exporter_pods(
+    owners: Collection[str], pods: Iterable[Item], now: int, patience: int | None
+) -> DaemonPods:
+    """The pods of the exporter, as `judge_plugin_pods`."""
+    effect = "there are no metrics of the GPUs of its node"
+    return _judge("the exporter", effect, owners, pods, now, patience)
+
+
+def _judge(
+    program: str,
+    effect: str,
+    owners: Collection[str],
     pods: Iterable[Item],
     now: int,
     patience: int | None,
-    access: tuple[str, ...],
-) -> PluginPods:
-    """The pods of these DaemonSets, by uid. `patience`: as in `is_dead`. A pod without a node waits
-    for the scheduler, and one that ends is replaced without help."""
-    known = set(owners)
+) -> DaemonPods:
+    """A pod without a node waits for the scheduler, and one that ends is replaced without help."""
     own = [
         pod
         for pod in pods
-        if known.intersection(each["uid"] for each in pod["metadata"].get("ownerReferences") or ())
+        if any(each["uid"] in owners for each in pod["metadata"].get("ownerReferences") or ())
         and not pod["metadata"].get("deletionTimestamp")
         and (pod.get("spec") or {}).get("nodeName")
     ]
-    dead = tuple(_dead_pod(pod) for pod in own if is_dead(pod, now, patience))
-    return PluginPods(len(own), dead, access)
+    late = [pod for pod in own if not is_ready_or_done(pod)]
+    dead = [pod for pod in late if is_dead(pod, now, patience)]
+    starting = frozenset(pod["spec"]["nodeName"] for pod in late if pod not in dead)
+    return DaemonPods(program, effect, len(own), tuple(map(_dead_pod, dead)), starting)
 
 
 def is_dead(pod: Item, now: int, patience: int | None) -> bool:
