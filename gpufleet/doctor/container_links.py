@@ -67,7 +67,19 @@ def read_runtime(facts: NodeFacts) -> Link | None:
         return Link(f"{silent[0]} is silent", fault, f"{silent[0]}.service", Verdict.CRITICAL)
     units = tuple(dict.fromkeys(runtime.unit for runtime in facts.runtimes.values()))
     own = tuple(unit for unit in units if unit not in KUBELET_UNITS)
-    return read_units(facts, own, "containers cannot start", failed=Verdict.CRITICAL)
+    found = read_units(facts, own, "containers cannot start", failed=Verdict.CRITICAL)
+    if found and not found.fault and _lacks_runtime(facts):
+        fault = f"The kubelet is enabled, and no container runtime runs ({found.read})."
+        return Link(found.read, fault, own[0], Verdict.CRITICAL)
+    return found
+
+
+def _lacks_runtime(facts: NodeFacts) -> bool:
+    """True if the host has a kubelet, and each runtime is off: a masked unit is not a fault without
+    one."""
+    kubelet = facts.services.get("kubelet.service")
+    wanted = kubelet is not None and kubelet.enabled == "enabled"
+    return wanted and not any(runtime.running for runtime in facts.runtimes.values())
 
 
 def read_nvidia_runtime(facts: NodeFacts) -> Link | None:

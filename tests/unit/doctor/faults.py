@@ -168,6 +168,12 @@ def damaged_record(facts: NodeFacts) -> NodeFacts:
     return replace(facts, provenance=record_of(driver={"version": 580}))
 
 
+def no_runtime(facts: NodeFacts) -> NodeFacts:
+    facts = with_services(on_containerd(facts), service("containerd.service", "inactive", "masked"))
+    idle = replace(facts.runtimes["containerd"], running=False)
+    return replace(facts, runtimes={"containerd": idle})
+
+
 NO_NVIDIA = CONTAINERD.split(f"[{CRI}.runtimes.nvidia]")[0]
 OTHER_CGROUPS = CONTAINERD[: CONTAINERD.rindex("SystemdCgroup")] + "SystemdCgroup = false\n"
 UNDEFINED = CONTAINERD.replace('default_runtime_name = "runc"', 'default_runtime_name = "kata"')
@@ -252,6 +258,7 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "containerd failed": (
         lambda f: down("containerd.service")(on_containerd(f)), "chain.runtime", ()
     ),
+    "containerd is masked, and the kubelet needs it": (no_runtime, "chain.runtime", ()),
     "CRI-O failed": (lambda f: down("crio.service")(on_crio(f, CRIO)), "chain.runtime", ()),
     "kubelet failed": (
         lambda f: down("kubelet.service")(on_containerd(f)), "chain.kubelet", ()
