@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         for module in (reading, diagnosis):
             monkeypatch.setattr(module, "read_hosts_and_clusters", read)
         monkeypatch.setattr(diagnosis, "read_clusters", lambda inventory, names: clusters)
-        monkeypatch.setattr(diagnosis, "read_plugins", lambda inventory, parts: ())
+        monkeypatch.setattr(diagnosis, "read_api_servers", lambda inventory, parts: ())
         return CliRunner().invoke(main, ["doctor", "inv.py", *words])
 
     return runs
