@@ -43,8 +43,8 @@ GPUFLEET = Path(sys.executable).with_name("gpufleet")
 INVENTORY = """\
 from gpufleet_sandbox.inventory import group_data, nodes
 
-data = {{**group_data(), **{data!r}}}
-gpu_nodes = ([each for each in nodes({sandbox!r}) if each[0] == {name!r}], data)
+host = dict(nodes({sandbox!r}))[{name!r}]
+gpu_nodes = ([({name!r}, {{**host, **{data!r}}})], group_data())
 """
 KIND = "ubuntu2204"
 
