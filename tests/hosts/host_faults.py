@@ -244,7 +244,7 @@ SANDBOX_FAULTS = {
 DATA: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"driver_brunch": "580"}, "host.plan"),
     "unknown driver": ({"driver_branch": "999"}, "host.plan"),
-    "unknown toolkit": ({"toolkit_version": "9.9.9"}, "host.plan"),
+    "version of another branch": ({"driver_version": "570.86.15"}, "host.plan"),
     "more GPUs": ({"node_gpus": 3}, "chain.gpus"),
 }
 # two faults: those that do not depend on one another are two causes
