@@ -16,11 +16,11 @@ from gpufleet.core.inventory import ListedHost
 from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
+from gpufleet.doctor.cluster_links import ReadCluster
 from gpufleet.doctor.document import doctor_json
 from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import JudgedFleet, Verdict
 from gpufleet.doctor.monitoring import ClusterMonitoring
-from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.status.clusters import Part, findings_of_cluster
 from gpufleet.status.operations import ReadMore
@@ -30,27 +30,27 @@ def read_fleet(inventory: str, limit: Sequence[str], more: ReadMore | None = Non
     """Read hosts, then clusters, by state and plan. `more`: as for `read_hosts`."""
     hosts, targets = read_hosts_and_clusters(inventory, limit, health=True, more=more)
     names = [target.name for target in targets]
-    read = read_clusters(inventory, names)
-    parts = {name: read.get(name) for name in names}
+    planned = read_clusters(inventory, names)
+    parts = {name: planned.get(name) for name in names}
     known = [each for each in targets if parts[each.name]]
-    plugins = dict(read_plugins(known, parts))
-    return ReadFleet(inventory, hosts, parts, plugins, targets, dict(ask_prometheus(known)))
+    read = dict(read_api_servers(known, parts))
+    return ReadFleet(inventory, hosts, parts, read, targets, dict(ask_prometheus(known)))
 
 
-def read_plugins(
+def read_api_servers(
     targets: Sequence[ListedHost], parts: Mapping[str, Part | None]
-) -> Iterator[tuple[str, PluginPods]]:
-    """The pods of the device plugin of each of these clusters that answers. Prints why one does
-    not, unless its plan says so."""
+) -> Iterator[tuple[str, ReadCluster]]:
+    """What the API server of each of these clusters says, if it answers. Prints why one does not,
+    unless its plan says so."""
     if not targets:
         return
     # Imported here because gevent must replace parts of ssl before a client imports it.
-    from gpufleet.doctor.operations.clusters import read_plugin_pods
+    from gpufleet.doctor.operations.clusters import read_cluster_gpus
     from gpufleet.gpu_stack.operations.accesses import access_of
 
     for target in targets:
         try:
-            yield target.name, read_plugin_pods(access_of(target))
+            yield target.name, read_cluster_gpus(access_of(target))
         except Stopped as stopped:
             said = {each.code for each in findings_of_cluster(parts[target.name])}
             if stopped.findings[0].code not in said:

@@ -13,12 +13,13 @@ from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.inventory import exact_limit
 from gpufleet.core.stopped import Stopped
+from gpufleet.doctor.cluster_links import ReadCluster
 from gpufleet.doctor.fix import PlannedFix, plan_fixes
 from gpufleet.doctor.fix_text import fix_question, fixed_lines, show_fix_plan
 from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet
 from gpufleet.doctor.operations.hosts import HostFixes
-from gpufleet.doctor.plugin_pods import DeadPod, PluginPods
+from gpufleet.doctor.plugin_pods import DeadPod
 from gpufleet.doctor.table import all_checks
 
 
@@ -29,7 +30,7 @@ def fix_inventory(
     fleet = read_fleet(inventory, limit)
     before = fleet.judge(all_checks(), now)
     facts = {host.name: host.facts for host in fleet.hosts}
-    plan = plan_fixes(check, before, facts, fleet.plugins)
+    plan = plan_fixes(check, before, facts, fleet.read)
     show_fix_plan(result_console(), plan)
     if not plan.fixes:
         return before
@@ -63,13 +64,13 @@ def _fixed_clusters(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
     pods = {name: own for name, own in pods.items() if own}
     if not pods:
         return fleet
-    plugins = {**fleet.plugins, **_restarted(fleet, pods)}
+    read = {**fleet.read, **_restarted(fleet, pods)}
     clusters = {**fleet.clusters, **read_clusters(fleet.inventory, list(pods))}
-    return replace(fleet, clusters=clusters, plugins=plugins)
+    return replace(fleet, clusters=clusters, read=read)
 
 
-def _restarted(fleet: ReadFleet, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, PluginPods]:
-    """The pods of each device plugin after the restart of dead ones. Prints why one failed."""
+def _restarted(fleet: ReadFleet, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, ReadCluster]:
+    """What each API server says after the restart of dead pods. Prints why one failed."""
     # Imported here because gevent must replace parts of ssl before a client imports it.
     from gpufleet.doctor.operations.clusters import restart_plugin_pods
     from gpufleet.gpu_stack.operations.accesses import access_of

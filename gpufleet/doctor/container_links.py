@@ -10,8 +10,8 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.doctor.models import Link, Verdict, load_asked_cgroups
 from gpufleet.doctor.units import read_units
 from gpufleet.facts.gpu import CdiSpec
-from gpufleet.facts.health import ExporterAnswer, HostHealth
-from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.health import ExporterAnswer, HostHealth, KubeletAnswer
+from gpufleet.facts.model import NodeFacts, Runtime
 
 OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"  # the toolkit of the GPU Operator's container
 RUNTIME_PROGRAM, NVIDIA = "nvidia-container-runtime", "nvidia"  # program, name of the runtime
@@ -67,7 +67,32 @@ def read_runtime(facts: NodeFacts) -> Link | None:
         return Link(f"{silent[0]} is silent", fault, f"{silent[0]}.service", Verdict.CRITICAL)
     units = tuple(dict.fromkeys(runtime.unit for runtime in facts.runtimes.values()))
     own = tuple(unit for unit in units if unit not in KUBELET_UNITS)
-    return read_units(facts, own, "containers cannot start", failed=Verdict.CRITICAL)
+    found = read_units(facts, own, "containers cannot start", failed=Verdict.CRITICAL)
+    lacking = _missing_runtime(facts)
+    if lacking and not (found and found.fault):
+        fault = f"{lacking.unit} does not run, and the kubelet needs it: pods cannot start."
+        return Link(f"{lacking.unit} is off", fault, lacking.unit, Verdict.CRITICAL)
+    return found
+
+
+def _missing_runtime(facts: NodeFacts) -> Runtime | None:
+    """The runtime of the kubelet, if it does not run: a unit that is off is meant to be so on other
+    hosts. Without an answer of the kubelet, any runtime may be that of it."""
+    if facts.kubelet_answer:
+        found = facts.runtimes.get(_runtime_of_kubelet(facts.kubelet_answer))
+        return found if found and not found.running else None
+    kubelet = facts.services.get("kubelet.service")
+    if kubelet is None or kubelet.enabled != "enabled":
+        return None
+    if any(runtime.running for runtime in facts.runtimes.values()):
+        return None
+    return next(iter(facts.runtimes.values()), None)
+
+
+def _runtime_of_kubelet(kubelet: KubeletAnswer) -> str:
+    """The name of the runtime at the socket of the kubelet, "" for one with settings of its own."""
+    endpoint = kubelet.endpoint or DEFAULT_ENDPOINT
+    return next((ENDPOINTS[part] for part in ENDPOINTS if part in endpoint), "")
 
 
 def read_nvidia_runtime(facts: NodeFacts) -> Link | None:
@@ -119,8 +144,7 @@ def read_cri(facts: NodeFacts) -> Link | None:
 def read_cgroups(facts: NodeFacts) -> Link | None:
     """The cgroup driver of the kubelet's running runtime, and that of the kubelet."""
     kubelet = facts.kubelet_answer
-    endpoint = (kubelet.endpoint if kubelet else "") or DEFAULT_ENDPOINT
-    name = next((ENDPOINTS[part] for part in ENDPOINTS if part in endpoint), "")
+    name = _runtime_of_kubelet(kubelet) if kubelet else ""
     answer, runtime = facts.answers.get(name), facts.runtimes.get(name)
     if not (kubelet and runtime and answer and answer.cgroup_driver):
         return None

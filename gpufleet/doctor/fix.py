@@ -25,7 +25,8 @@ from gpufleet.doctor.table import all_checks
 from gpufleet.facts.model import NodeFacts
 
 if TYPE_CHECKING:  # the prolog of a batch system has no use for clusters
-    from gpufleet.doctor.plugin_pods import DeadPod, PluginPods
+    from gpufleet.doctor.cluster_links import ReadCluster
+    from gpufleet.doctor.plugin_pods import DeadPod
 
 NOT_WHILE = ("host.busy", "host.upgrade")  # checks that say that something else works on the host
 
@@ -96,10 +97,10 @@ def plan_fixes(
     check: DoctorCheck,
     judged: JudgedFleet,
     facts: Mapping[str, NodeFacts | None],
-    plugins: Mapping[str, PluginPods],
+    read: Mapping[str, ReadCluster],
 ) -> FixPlan:
     """What the fix of a check does on each host and cluster on which it fails. `facts`: of the
-    hosts; `plugins`: cluster -> the pods of its device plugin."""
+    hosts; `read`: what the API server of each cluster says."""
     fixes: list[PlannedFix] = []
     refused = []
     for found in judged.every:
@@ -111,7 +112,7 @@ def plan_fixes(
             if known := facts.get(found.name):
                 fixes.append(_host_fix(check, found.name, known))
             else:
-                fixes += _pod_fixes(check, found.name, plugins.get(found.name))
+                fixes += _pod_fixes(check, found.name, read.get(found.name))
         except NoFix as no:
             step = _first_step(found, no.cause or failed[0], judged.inventory)
             refused.append(RefusedFix(found.name, no.why, step))
@@ -140,14 +141,14 @@ def _host_fix(check: DoctorCheck, host: str, facts: NodeFacts) -> PlannedFix:
     return PlannedFix(host, command, interrupts or step.interrupts, facts.run_lock)
 
 
-def _pod_fixes(check: DoctorCheck, cluster: str, plugin: PluginPods | None) -> list[PlannedFix]:
+def _pod_fixes(check: DoctorCheck, cluster: str, read: ReadCluster | None) -> list[PlannedFix]:
     """A fix for each dead pod of a cluster's device plugin. Raises NoFix."""
-    if plugin is None:
+    if read is None:
         raise NoFix("The pods of the device plugin were not read.")
-    if not plugin.dead:
+    if not read.plugin.dead:
         raise NoFix("Every pod of the device plugin is Ready.")
     _, step, fix = _fixable(check)
-    access = "".join(f"{_word(each)} " for each in plugin.access)
+    access = "".join(f"{_word(each)} " for each in read.access)
     return [
         PlannedFix(
             cluster,
@@ -156,7 +157,7 @@ def _pod_fixes(check: DoctorCheck, cluster: str, plugin: PluginPods | None) -> l
             place="",
             pod=pod,
         )
-        for pod in plugin.dead
+        for pod in read.plugin.dead
     ]
 
 

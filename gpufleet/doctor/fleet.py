@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import ListedHost
+from gpufleet.doctor.cluster_links import ReadCluster, read_releases
 from gpufleet.doctor.gpus import peers_by_host
 from gpufleet.doctor.judge import (
     OF_CLUSTERS,
@@ -17,28 +17,27 @@ from gpufleet.doctor.judge import (
 )
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet, Readings, SubjectVerdict
 from gpufleet.doctor.monitoring import TARGET, ClusterMonitoring
-from gpufleet.doctor.plugin_pods import PluginPods
 from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.status.clusters import Part, cluster_rows, findings_of_cluster
 from gpufleet.status.detail import host_details
 from gpufleet.status.models import ClusterRow, SeenHost
 from gpufleet.status.rows import fleet_of
 
-PLUGIN_CHECK = "cluster.plugin"
-NO_PLUGIN_PODS: Mapping[str, PluginPods] = {}
+RELEASES_CHECK = "cluster.releases"
+NOTHING_READ: Mapping[str, ReadCluster] = {}
 NO_MONITORING: Mapping[str, ClusterMonitoring] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFleet:
     """The hosts and clusters of an inventory as they were read. `clusters`: name -> its part of a
-    plan's report; `plugins`: name -> the pods of its device plugin; `targets`: the clusters with
-    their data; `monitoring`: name -> the readings by its Prometheus."""
+    plan's report; `read`: name -> what its API server says; `targets`: the clusters with their
+    data; `monitoring`: name -> the readings by its Prometheus."""
 
     inventory: str
     hosts: Sequence[SeenHost]
     clusters: Mapping[str, Part | None]
-    plugins: Mapping[str, PluginPods]
+    read: Mapping[str, ReadCluster]
     targets: Sequence[ListedHost] = ()
     monitoring: Mapping[str, ClusterMonitoring] = field(default_factory=dict)
 
@@ -52,7 +51,7 @@ class ReadFleet:
             checks,
             catalog,
             now,
-            self.plugins,
+            self.read,
             self.monitoring,
         )
 
@@ -64,12 +63,11 @@ def judge_fleet(
     checks: Sequence[DoctorCheck],
     catalog: Catalog,
     now: int,
-    plugins: Mapping[str, PluginPods] = NO_PLUGIN_PODS,
+    read: Mapping[str, ReadCluster] = NOTHING_READ,
     monitoring: Mapping[str, ClusterMonitoring] = NO_MONITORING,
 ) -> JudgedFleet:
-    """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report;
-    `plugins`: name -> the pods of its device plugin; `monitoring`: name -> the readings by its
-    Prometheus."""
+    """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report; `read`:
+    name -> what its API server says; `monitoring`: name -> the readings by its Prometheus."""
     details = host_details(hosts, fleet_of(inventory, hosts, (), catalog, now), catalog, now)
     peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
     verdicts = (
@@ -88,9 +86,9 @@ def judge_fleet(
     of_clusters = (
         _judge_cluster(
             row,
-            findings_of_cluster(clusters[row.name]),
+            clusters[row.name],
             checks,
-            _cluster_readings(plugins.get(row.name), monitoring.get(row.name), machines),
+            _cluster_readings(read.get(row.name), monitoring.get(row.name), machines),
         )
         for row in cluster_rows(clusters, parts)
     )
@@ -113,22 +111,25 @@ def _judged_machines(hosts: Iterable[SeenHost], checks: Iterable[DoctorCheck]) -
 
 def _judge_cluster(
     row: ClusterRow,
-    found: Collection[Finding],
+    part: Part | None,
     checks: Sequence[DoctorCheck],
     readings: Readings,
 ) -> SubjectVerdict:
-    """The verdict on a cluster, by the findings of its plan and by readings."""
-    if not row.reached:
+    """The verdict on a cluster, by the report of its plan and by readings."""
+    found = findings_of_cluster(part)
+    if not (row.reached and part):
         return unread_verdict(row.name, found, "cluster", "The cluster was not read.")
     own = [check for check in checks if check.id.startswith(OF_CLUSTERS)]
+    readings = {**readings, RELEASES_CHECK: read_releases(part)}
     return SubjectVerdict(
         row.name, tuple(fold_consequences(judge_checks(own, readings, found), own))
     )
 
 
 def _cluster_readings(
-    plugin: PluginPods | None, monitoring: ClusterMonitoring | None, machines: Collection[str]
+    read: ReadCluster | None, monitoring: ClusterMonitoring | None, machines: Collection[str]
 ) -> Readings:
-    """The readings of a cluster. `machines`: of the hosts whose exporters are judged with them."""
-    found = monitoring.of_cluster(machines) if monitoring else {}
-    return {**found, PLUGIN_CHECK: plugin.link if plugin else None}
+    """What API server and Prometheus say of a cluster. `machines`: of the hosts whose exporters are
+    judged with them."""
+    scraped = monitoring.of_cluster(machines) if monitoring else {}
+    return {**scraped, **(read.readings if read else {})}

@@ -10,10 +10,8 @@ from typing import Any
 
 from gpufleet.core.names import count_noun
 from gpufleet.doctor.models import Link, Readings, Verdict
-from gpufleet.doctor.plugin_pods import ready_changed
-from gpufleet.helm.chart_choice import load_charts
+from gpufleet.doctor.plugin_pods import owned_pods, ready_changed
 from gpufleet.kube.facts import Workload
-from gpufleet.kube.parse import parse_workload
 from gpufleet.kube.pod_reasons import is_ready_or_done
 from gpufleet.kube.prometheus import DISCOVERY_SECONDS, PrometheusService, up_by_target
 
@@ -27,7 +25,7 @@ FRESH_SECONDS = 180
 # A query has no value of a series whose last scrape is older than five minutes.
 UP_QUERY, AGE_QUERY = "up", "time() - timestamp(up)"
 IS_UP = "1"
-UNREAD = "The API server does not list Prometheus, exporters or rules"
+OBJECTS_UNLISTED = "The API server does not list Prometheus, exporters or rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +77,6 @@ class ClusterMonitoring:
         return {TARGETS: Link(f"{read} up") if rest else None, **self.links}
 
 
-def exporter_daemonsets(daemonsets: Iterable[Item]) -> dict[str, Workload]:
-    """The DaemonSets of exporters, by uid."""
-    works = {each["metadata"]["uid"]: parse_workload("DaemonSet", each) for each in daemonsets}
-    fits = load_charts().is_exporter
-    return {uid: work for uid, work in works.items() if fits(work)}
-
-
 def exporter_pods(
     owners: Mapping[str, Workload],
     pods: Iterable[Item],
@@ -94,17 +85,7 @@ def exporter_pods(
     """The pods of these DaemonSets on a node. `machines`: node -> machine id."""
     times = Counter(machines.values())
     unique = {node: machine for node, machine in machines.items() if times[machine] == 1}
-    own = ((pod, _owner(pod, owners)) for pod in pods)
-    return [_exporter_pod(pod, work, unique) for pod, work in own if work]
-
-
-def _owner(pod: Item, owners: Mapping[str, Workload]) -> Workload | None:
-    """The DaemonSet of a pod, unless the pod has no node or ends."""
-    about = pod["metadata"]
-    if about.get("deletionTimestamp") or not (pod.get("spec") or {}).get("nodeName"):
-        return None
-    sets = (owners.get(each["uid"]) for each in about.get("ownerReferences") or ())
-    return next(filter(None, sets), None)
+    return [_exporter_pod(pod, work, unique) for pod, work in owned_pods(owners, pods)]
 
 
 def _exporter_pod(pod: Item, work: Workload, machines: Mapping[str, str]) -> ExporterPod:
@@ -123,7 +104,7 @@ def _exporter_pod(pod: Item, work: Workload, machines: Mapping[str, str]) -> Exp
 def silent_prometheus(place: PrometheusService | None, why: str) -> ClusterMonitoring:
     """The reading if Prometheus does not answer. `place`: None if the API server does not say which
     Prometheus, exporters or rules there are."""
-    silent = f"{place} does not answer through the API server" if place else UNREAD
+    silent = f"{place} does not answer through the API server" if place else OBJECTS_UNLISTED
     fault = f"{silent}: {why.rstrip('.')}."
     return ClusterMonitoring({PROMETHEUS: Link("no answer", fault)})
 
@@ -136,9 +117,8 @@ def judge_monitoring(
     alerts: Link | None,
     now: int,
 ) -> ClusterMonitoring:
-    """The readings by a Prometheus that answers. `up`, `ages`: series of UP_QUERY and
-    AGE_QUERY; `alerts`:
-    the reading of its rules."""
+    """The readings by a Prometheus that answers. `up`, `ages`: series of UP_QUERY and AGE_QUERY;
+    `alerts`: the reading of its rules."""
     if not up:
         fault = f"{place} answers, and has scraped nothing in the last five minutes."
         nothing = Link("no scrape", fault, verdict=Verdict.WARNING)

@@ -1,8 +1,8 @@
-"""Finds dead pods of NVIDIA's device plugin in the answers of an API server. Pure."""
+"""Finds dead pods of NVIDIA's device plugin and exporter in the answers of an API server. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.models import Link, load_steps
 from gpufleet.helm.chart_choice import load_charts
+from gpufleet.kube.facts import Workload
 from gpufleet.kube.parse import parse_workload
 from gpufleet.kube.pod_reasons import find_reasons, is_ready_or_done
 
@@ -23,7 +24,7 @@ CRASH_LOOP = "CrashLoopBackOff"
 
 @dataclass(frozen=True, slots=True)
 class DeadPod:
-    """A pod of a device plugin that does not serve its node."""
+    """A pod of a DaemonSet that does not serve its node."""
 
     namespace: str
     name: str
@@ -33,16 +34,19 @@ class DeadPod:
 
 
 @dataclass(frozen=True, slots=True)
-class PluginPods:
-    """The pods of a cluster's device plugin. `access`: the words by which kubectl reaches it."""
+class DaemonPods:
+    """The pods of the DaemonSets of one program. `effect`: what a dead one means for its node.
+    `starting`: nodes of the pods that are not Ready yet."""
 
+    program: str
+    effect: str
     total: int
     dead: tuple[DeadPod, ...]
-    access: tuple[str, ...] = ()
+    starting: frozenset[str] = frozenset()
 
     @property
     def link(self) -> Link | None:
-        """The reading of the check of the plugin, None without a pod."""
+        """The reading of the check of the program, None without a pod."""
         if not self.total:
             return None
         if not self.dead:
@@ -50,43 +54,73 @@ class PluginPods:
         first = self.dead[0]
         return Link(
             f"{len(self.dead)} of {self.total} not Ready",
-            f"Pod {first.namespace}/{first.name} of the device plugin is not Ready ({first.why}): "
-            "its node offers no GPUs to new pods.",
+            f"Pod {first.namespace}/{first.name} of {self.program} is not Ready ({first.why}): "
+            f"{self.effect}.",
         )
 
 
-def plugin_daemonsets(daemonsets: Iterable[Item]) -> dict[str, str]:
-    """The DaemonSets of NVIDIA's device plugin: uid -> namespace."""
+def plugin_daemonsets(daemonsets: Iterable[Item]) -> dict[str, Workload]:
+    """The DaemonSets of NVIDIA's device plugin, by uid."""
     fix = load_steps().steps[RESTART].fix
     images = set(fix.images if fix else ())
     is_plugin = load_charts().plugin_signs.fits
-    works = ((each["metadata"], parse_workload("DaemonSet", each)) for each in daemonsets)
-    return {
-        about["uid"]: about["namespace"]
-        for about, work in works
-        if is_plugin(work) and images.intersection(work.image_names)
-    }
+    return _fitting(
+        daemonsets, lambda work: is_plugin(work) and not images.isdisjoint(work.image_names)
+    )
+
+
+def exporter_daemonsets(daemonsets: Iterable[Item]) -> dict[str, Workload]:
+    """The DaemonSets of exporters, by uid."""
+    return _fitting(daemonsets, load_charts().is_exporter)
+
+
+def _fitting(daemonsets: Iterable[Item], fits: Callable[[Workload], bool]) -> dict[str, Workload]:
+    works = {each["metadata"]["uid"]: parse_workload("DaemonSet", each) for each in daemonsets}
+    return {uid: work for uid, work in works.items() if fits(work)}
+
+
+def owned_pods(
+    owners: Mapping[str, Workload], pods: Iterable[Item]
+) -> Iterator[tuple[Item, Workload]]:
+    """The pods of these DaemonSets, each with its own. A pod without a node waits for the
+    scheduler, and one that ends is replaced without help."""
+    for pod in pods:
+        about = pod["metadata"]
+        sets = (owners.get(each["uid"]) for each in about.get("ownerReferences") or ())
+        work = next(filter(None, sets), None)
+        if work and not about.get("deletionTimestamp") and (pod.get("spec") or {}).get("nodeName"):
+            yield pod, work
 
 
 def judge_plugin_pods(
-    owners: Iterable[str],
+    owners: Mapping[str, Workload], pods: Iterable[Item], now: int, patience: int | None
+) -> DaemonPods:
+    """The pods of the device plugin, by the uids of its DaemonSets. `patience`: as in `is_dead`."""
+    effect = "its node offers no GPUs to new pods"
+    return _judge("the device plugin", effect, owners, pods, now, patience)
+
+
+def judge_exporter_pods(
+    owners: Mapping[str, Workload], pods: Iterable[Item], now: int, patience: int | None
+) -> DaemonPods:
+    """The pods of the exporter, as `judge_plugin_pods`."""
+    effect = "there are no metrics of the GPUs of its node"
+    return _judge("the exporter", effect, owners, pods, now, patience)
+
+
+def _judge(
+    program: str,
+    effect: str,
+    owners: Mapping[str, Workload],
     pods: Iterable[Item],
     now: int,
     patience: int | None,
-    access: tuple[str, ...],
-) -> PluginPods:
-    """The pods of these DaemonSets, by uid. `patience`: as in `is_dead`. A pod without a node waits
-    for the scheduler, and one that ends is replaced without help."""
-    known = set(owners)
-    own = [
-        pod
-        for pod in pods
-        if known.intersection(each["uid"] for each in pod["metadata"].get("ownerReferences") or ())
-        and not pod["metadata"].get("deletionTimestamp")
-        and (pod.get("spec") or {}).get("nodeName")
-    ]
-    dead = tuple(_dead_pod(pod) for pod in own if is_dead(pod, now, patience))
-    return PluginPods(len(own), dead, access)
+) -> DaemonPods:
+    own = [pod for pod, _ in owned_pods(owners, pods)]
+    late = [pod for pod in own if not is_ready_or_done(pod)]
+    dead = [pod for pod in late if is_dead(pod, now, patience)]
+    starting = frozenset(pod["spec"]["nodeName"] for pod in late if pod not in dead)
+    return DaemonPods(program, effect, len(own), tuple(map(_dead_pod, dead)), starting)
 
 
 def is_dead(pod: Item, now: int, patience: int | None) -> bool:

@@ -16,14 +16,15 @@ from gpufleet_sandbox import Host
 INVENTORY = """\
 from gpufleet_sandbox.inventory import group_data, nodes
 
-_named = [each for each in nodes({sandbox!r}) if each[0] in {names!r}]
-gpu_nodes = (_named, {{**group_data(), **{data!r}}})
+_named = [(name, {{**own, **{data!r}}}) for name, own in nodes({sandbox!r}) if name in {names!r}]
+gpu_nodes = (_named, group_data())
 """
 SILENT = 'silent = [("gone", {"ssh_hostname": "127.0.0.1", "ssh_port": 9})]\n'
 
 
 def write_inventory(folder: Path, hosts: Sequence[Host], more: str = "", **data: Any) -> Path:
-    """An inventory of hosts of one sandbox, all with `data`. `more`: its other lines."""
+    """An inventory of hosts of one sandbox, all with `data`, which override their own.
+    `more`: its other lines."""
     names = [host.name for host in hosts]
     path = folder / "inventory.py"
     path.write_text(INVENTORY.format(sandbox=hosts[0].sandbox, names=names, data=data) + more)

@@ -1,15 +1,17 @@
-"""Reads the pods of a cluster's device plugin, and restarts dead ones."""
+"""Reads a cluster's pods for GPUs and its nodes, and restarts dead pods of the device plugin."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
 
+from gpufleet.doctor.cluster_links import ReadCluster, read_offered
 from gpufleet.doctor.plugin_pods import (
     STARTING_SECONDS,
     DeadPod,
-    PluginPods,
+    exporter_daemonsets,
     is_dead,
+    judge_exporter_pods,
     judge_plugin_pods,
     plugin_daemonsets,
 )
@@ -23,8 +25,8 @@ CALM_READS = 5  # reads in a row without a dead pod: one that crashes is Ready f
 CONFLICT = 409  # another pod has its name
 
 
-def read_plugin_pods(access: KubeAccess) -> PluginPods:
-    """The pods of the device plugin now. Raises ClusterProblem."""
+def read_cluster_gpus(access: KubeAccess) -> ReadCluster:
+    """The pods for GPUs, and the nodes, now. Raises ClusterProblem."""
     api = ClusterApi(access)
     try:
         return _read(api, access, STARTING_SECONDS)
@@ -32,9 +34,9 @@ def read_plugin_pods(access: KubeAccess) -> PluginPods:
         api.close()
 
 
-def restart_plugin_pods(access: KubeAccess, pods: Iterable[DeadPod]) -> PluginPods:
-    """Delete those of the pods that are still dead, and wait for their successors. Returns the pods
-    then. Raises ClusterProblem."""
+def restart_plugin_pods(access: KubeAccess, pods: Iterable[DeadPod]) -> ReadCluster:
+    """Delete those of the pods that are still dead, and wait for their successors. Returns what is
+    there then. Raises ClusterProblem."""
     api = ClusterApi(access)
     try:
         for pod in pods:
@@ -44,13 +46,19 @@ def restart_plugin_pods(access: KubeAccess, pods: Iterable[DeadPod]) -> PluginPo
         api.close()
 
 
-def _read(api: ClusterApi, access: KubeAccess, patience: int | None) -> PluginPods:
-    owners = plugin_daemonsets(api.list("/apis/apps/v1/daemonsets"))
-    spaces = sorted(set(owners.values()))
+def _read(api: ClusterApi, access: KubeAccess, patience: int | None) -> ReadCluster:
+    sets, now = api.list("/apis/apps/v1/daemonsets"), int(time.time())
+    plugins, exporters = plugin_daemonsets(sets), exporter_daemonsets(sets)
+    spaces = sorted({work.namespace for work in (plugins | exporters).values()})
     pods = [pod for space in spaces for pod in api.list(f"/api/v1/namespaces/{space}/pods")]
     where = (("--kubeconfig", access.kubeconfig), ("--context", access.context))
-    words = tuple(word for pair in where if pair[1] for word in pair)
-    return judge_plugin_pods(owners, pods, int(time.time()), patience, words)
+    plugin = judge_plugin_pods(plugins, pods, now, patience)
+    return ReadCluster(
+        plugin,
+        judge_exporter_pods(exporters, pods, now, patience),
+        read_offered(api.list("/api/v1/nodes"), plugin),
+        tuple(word for pair in where if pair[1] for word in pair),
+    )
 
 
 def _delete(api: ClusterApi, pod: DeadPod) -> None:
@@ -67,12 +75,13 @@ def _delete(api: ClusterApi, pod: DeadPod) -> None:
             raise
 
 
-def _settled(api: ClusterApi, access: KubeAccess) -> PluginPods:
-    """The pods once none has been dead for some reads, or when the time is over."""
+def _settled(api: ClusterApi, access: KubeAccess) -> ReadCluster:
+    """The cluster once no pod of the plugin has been dead for some reads, or when the time is
+    over."""
     end, calm = time.monotonic() + SETTLE_SECONDS, 0
     while True:
         found = _read(api, access, None)
-        calm = 0 if found.dead or not found.total else calm + 1
+        calm = 0 if found.plugin.dead or not found.plugin.total else calm + 1
         if calm == CALM_READS or time.monotonic() >= end:
             return found
         time.sleep(POD_POLL_SECONDS)

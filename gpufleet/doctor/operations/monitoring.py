@@ -13,11 +13,11 @@ from gpufleet.doctor.monitoring import (
     UP_QUERY,
     ClusterMonitoring,
     ExporterPod,
-    exporter_daemonsets,
     exporter_pods,
     judge_monitoring,
     silent_prometheus,
 )
+from gpufleet.doctor.plugin_pods import exporter_daemonsets
 from gpufleet.doctor.rules import judge_rules
 from gpufleet.kube.objects import MANAGED_BY_LABELS
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess

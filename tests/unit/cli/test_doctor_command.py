@@ -55,7 +55,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         for module in (reading, diagnosis):
             monkeypatch.setattr(module, "read_hosts_and_clusters", read)
         monkeypatch.setattr(diagnosis, "read_clusters", lambda inventory, names: clusters)
-        monkeypatch.setattr(diagnosis, "read_plugins", lambda targets, parts: ())
+        monkeypatch.setattr(diagnosis, "read_api_servers", lambda targets, parts: ())
         monkeypatch.setattr(diagnosis, "ask_prometheus", lambda targets: ())
         return CliRunner().invoke(main, ["doctor", "inv.py", *words])
 

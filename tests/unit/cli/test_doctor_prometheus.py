@@ -237,6 +237,8 @@ def test_an_exporter_that_is_down_explains_its_target(run: Run) -> None:
     silent = exported(machine(), status=0)
     document = run(api, hosts={"gpu-01": on_node(1, silent)})
     assert causes(document["hosts"]["gpu-01"]) == {"chain.metrics": ["chain.target"]}
+    api.pods[0] = pod(1, ready=False)
+    assert causes(run(api)["clusters"]["lab"]) == {"cluster.exporter": ["cluster.targets"]}
 
 
 def test_an_old_scrape_is_a_fault(run: Run) -> None:
@@ -265,7 +267,7 @@ def test_a_pod_that_is_no_target(run: Run) -> None:
     "change",
     [
         {"pods": [pod(1, since=100), pod(2)]},
-        {"pods": [pod(1, ready=False), pod(2)]},
+        {"pods": [pod(1, since=60, ready=False), pod(2)]},
         {"operated": [{"metadata": about("kps", "monitoring"), "spec": {"shards": 2}}]},
         {"up": {"10.0.0.1:9400": 1, "dcgm-exporter-2": 1}},
     ],
@@ -291,7 +293,7 @@ def test_no_target_at_all_is_one_fault_of_the_cluster(run: Run) -> None:
 
 def test_new_pods_alone_are_no_fault(run: Run) -> None:
     api = PrometheusApi()
-    api.up, api.pods = {"kubelet:10250": 1}, [pod(1, since=20), pod(2, ready=False)]
+    api.up, api.pods = {"kubelet:10250": 1}, [pod(1, since=20), pod(2, since=20, ready=False)]
     found = run(api)["clusters"]["lab"]
     assert (found["verdict"], "cluster.targets" in checks(found)) == ("PASS", False)
 

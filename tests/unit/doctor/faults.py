@@ -168,6 +168,20 @@ def damaged_record(facts: NodeFacts) -> NodeFacts:
     return replace(facts, provenance=record_of(driver={"version": 580}))
 
 
+def without_containerd(facts: NodeFacts) -> NodeFacts:
+    """The node, whose containerd is masked."""
+    facts = with_services(facts, service("containerd.service", "inactive", "masked"))
+    idle = replace(facts.runtimes["containerd"], running=False)
+    return replace(facts, runtimes={**facts.runtimes, "containerd": idle}, answers={})
+
+
+def beside_docker(facts: NodeFacts) -> NodeFacts:
+    """The node with a docker that runs and that its kubelet does not use."""
+    own = {"docker": facts.runtimes["docker"]}
+    facts = asked_containerd(facts)
+    return without_containerd(replace(facts, runtimes={**own, **facts.runtimes}))
+
+
 NO_NVIDIA = CONTAINERD.split(f"[{CRI}.runtimes.nvidia]")[0]
 OTHER_CGROUPS = CONTAINERD[: CONTAINERD.rindex("SystemdCgroup")] + "SystemdCgroup = false\n"
 UNDEFINED = CONTAINERD.replace('default_runtime_name = "runc"', 'default_runtime_name = "kata"')
@@ -252,6 +266,10 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "containerd failed": (
         lambda f: down("containerd.service")(on_containerd(f)), "chain.runtime", ()
     ),
+    "containerd of a node is masked": (
+        lambda f: without_containerd(on_containerd(f)), "chain.runtime", ()
+    ),
+    "containerd of a node with docker is masked": (beside_docker, "chain.runtime", ()),
     "CRI-O failed": (lambda f: down("crio.service")(on_crio(f, CRIO)), "chain.runtime", ()),
     "kubelet failed": (
         lambda f: down("kubelet.service")(on_containerd(f)), "chain.kubelet", ()

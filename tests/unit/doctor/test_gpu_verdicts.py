@@ -222,7 +222,7 @@ def test_a_b200_that_waits_for_its_fabric(
 
 @pytest.mark.parametrize(("unit", "state"), [("", "Completed"), ("failed", None)])
 def test_a_host_that_needs_no_fabric_manager(unit: str, state: str | None) -> None:
-    """A GB200, and a host without an NVSwitch on which somebody installed it."""
+    """A GB200, and a host without an NVSwitch on which another user installed it."""
     facts = ill(fabric_state=state)
     if unit:
         facts = with_services(facts, service("nvidia-fabricmanager.service", unit))

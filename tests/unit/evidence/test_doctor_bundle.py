@@ -204,9 +204,7 @@ def test_hosts_without_an_answer_are_listed_and_others_go_on(run: Run, archive: 
     assert "hosts/@fake/two" not in missing
 
 
-def test_nothing_collected_is_a_failure_although_all_pass(
-    run: Run, archive: Path
-) -> None:
+def test_nothing_collected_is_a_failure_although_all_pass(run: Run, archive: Path) -> None:
     bare = replace(machine(), files={})
     done = run({"one": SSHException("reset")}, "--check", "host.clock", facts=bare)
     assert (done.exit_code, done.stderr.count("GF260 ")) == (1, 1)
