@@ -13,9 +13,10 @@ from rich.console import Console
 from gpufleet.doctor.models import SubjectVerdict, Verdict
 from gpufleet.doctor.table import all_checks
 from gpufleet.doctor.text import show_verdicts
+from gpufleet.facts.gpu import Listed
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.model import NodeFacts
-from tests.unit.doctor.faults import FAULTS, lost, switched
+from tests.unit.doctor.faults import FAULTS, RTX_5090, lost, switched, unfit
 from tests.unit.doctor.machines import (
     SLOT,
     judged,
@@ -227,3 +228,8 @@ def test_a_host_that_needs_no_fabric_manager(unit: str, state: str | None) -> No
     if unit:
         facts = with_services(facts, service("nvidia-fabricmanager.service", unit))
     assert verdict_on(facts).verdict is Verdict.PASS
+
+
+def test_a_driver_that_lists_all_gpus_is_not_judged_by_the_catalog() -> None:
+    facts = replace(unfit(RTX_5090, "NVIDIA")(machine()), listed=Listed(1))
+    assert "chain.fits" not in causes(verdict_on(facts))
