@@ -181,7 +181,7 @@ def read_persistence(facts: NodeFacts) -> Link | None:
 
 
 def read_fabric(facts: NodeFacts) -> Link | None:
-    """From B200 on, the NVSwitches are no NVIDIA devices: the GPUs tell that they wait for one."""
+    """From B200 on, the NVSwitches are no NVIDIA devices: GPUs report that they wait."""
     unit = f"{FABRIC_MANAGER}.service"
     service = facts.services.get(unit)
     waits = any(gpu.fabric_state in JOINING for gpu in facts.health.gpus) if facts.health else False
