@@ -213,7 +213,7 @@ def test_checks_come_after_checks_that_exist_and_never_after_themselves() -> Non
 def test_a_b200_that_waits_for_its_fabric(
     unit: str, state: str, check: str, verdict: Verdict
 ) -> None:
-    """Its NVSwitches are no NVIDIA devices on the bus."""
+    """The NVSwitches of a B200 are no NVIDIA devices on the bus."""
     facts = ill(fabric_state=state)
     if unit:
         facts = with_services(facts, service("nvidia-fabricmanager.service", unit))
@@ -223,7 +223,7 @@ def test_a_b200_that_waits_for_its_fabric(
 
 @pytest.mark.parametrize(("unit", "state"), [("", "Completed"), ("failed", None)])
 def test_a_host_that_needs_no_fabric_manager(unit: str, state: str | None) -> None:
-    """A GB200, and a host without an NVSwitch on which somebody installed it."""
+    """A GB200, and a host without an NVSwitch that has one installed."""
     facts = ill(fabric_state=state)
     if unit:
         facts = with_services(facts, service("nvidia-fabricmanager.service", unit))
