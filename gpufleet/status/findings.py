@@ -51,6 +51,15 @@ HOST_BUSY = info(
     "Run again when that has ended.",
 )
 
+UNFIT_DRIVER = warning(
+    "GF726",
+    "Driver does not support the GPU",
+    "{what} does not work with {gpu}: {why}",
+    "{remedy}",
+    advice="Set driver_modules and driver_branch to what `gpufleet catalog driver --distro NAME "
+    "--gpu ID` names, or remove both keys, then run `gpufleet apply INVENTORY --limit HOST`.",
+)
+
 UPGRADE = warning(
     "GF738",
     "Host is in an upgrade that has not ended",

@@ -33,7 +33,13 @@ from gpufleet.status import findings
 from gpufleet.status.gres import gres_of_boards, layout_of_boards
 from gpufleet.status.groups import group_rows
 from gpufleet.status.models import ClusterRow, Flag, FleetStatus, Note, Row, SeenHost
-from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
+from gpufleet.status.support import (
+    about_driver,
+    about_fit,
+    about_runtimes,
+    about_system,
+    about_toolkit,
+)
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import installed_toolkit
 from gpufleet.upgrade.host_state import STATE_FILE, parse_state
@@ -187,6 +193,7 @@ def _by_facts(
     yield from _reboots(facts)
     if row.driver:
         yield from about_driver(row.driver, facts, host.settings, catalog, today)
+        yield from about_fit(row.driver, facts, catalog)
     if row.toolkit:
         yield from about_toolkit(row.toolkit, facts, catalog)
     yield from about_runtimes(facts, today)

@@ -11,8 +11,9 @@ from datetime import date
 from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.driver.catalog import Branch
+from gpufleet.driver.catalog import Branch, devices_of
 from gpufleet.driver.choice import branch_offer, is_over
+from gpufleet.driver.files import own_gpus
 from gpufleet.driver.findings import choice as of_driver
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.role import ROLE as DRIVER
@@ -29,6 +30,10 @@ from gpufleet.toolkit.settings import ToolkitSettings
 OTHER_BRANCH = (
     "Set driver_branch to one that gets fixes (`gpufleet catalog driver` names it), then "
     "`gpufleet upgrade`."
+)
+OTHER_MODULES = (
+    "Remove driver_modules and driver_branch from the settings, or set what `gpufleet catalog "
+    "driver` names for the GPU, then run `gpufleet apply`."
 )
 NEWER_DRIVER = "`gpufleet upgrade INVENTORY --to {newest}` changes it."
 FOREIGN_DRIVER_REMEDY = (
@@ -105,6 +110,26 @@ def about_driver(
         remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest))
         newer = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
         yield Note("version", newer)
+
+
+def about_fit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[Note]:
+    """A finding for each GPU that the driver cannot run, if nvidia-smi does not list all GPUs."""
+    own = own_gpus(facts)
+    listed = facts.listed
+    if listed and not listed.error and listed.gpus >= len(own):
+        return
+    branch, *_ = (*version_tuple(version), 0)
+    flavour = facts.loaded_flavour or facts.installed_flavour
+    for device in devices_of(catalog, [gpu.device for gpu in own]):
+        what, why = "", ""
+        if not device.takes_branch(branch):
+            what, why = f"The driver {version}", device.limit
+        elif flavour and flavour not in device.modules:
+            what, why = f"The {flavour} kernel module", f"it needs {device.modules[0]} ones."
+        if what:
+            remedy = FOREIGN_DRIVER_REMEDY if facts.foreign_driver else OTHER_MODULES
+            finding = findings.UNFIT_DRIVER(what=what, gpu=device.title, why=why, remedy=remedy)
+            yield Note("gpu-fault", finding)
 
 
 def _planned_remedies(

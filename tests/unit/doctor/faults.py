@@ -34,6 +34,8 @@ Change = Callable[[NodeFacts], NodeFacts]
 OLDER = "580.159.03"
 CRI_PLUGIN = "io.containerd.grpc.v1.cri"
 K3S = "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]\n"
+NO_DEVICES = Listed(0, error="No devices were found")
+RTX_5090, P100 = 0x2B85, 0x15F8
 SMI_FAILS = Listed(0, error="Failed to initialize NVML: Unknown Error")
 
 
@@ -88,6 +90,20 @@ def newer_library_alone(facts: NodeFacts) -> NodeFacts:
 
 def unbound(facts: NodeFacts) -> NodeFacts:
     return replace(facts, pci=tuple(replace(gpu, driver=None) for gpu in facts.pci))
+
+
+def unfit(device: int, license_: str, driver: str | None = "nvidia") -> Change:
+    """Another GPU, with modules of a flavor that cannot run it."""
+
+    def change(facts: NodeFacts) -> NodeFacts:
+        assert facts.module_on_disk
+        module = replace(facts.module_on_disk, license=license_)
+        pci = tuple(replace(gpu, device=device, driver=driver) for gpu in facts.pci)
+        return replace(
+            facts, pci=pci, module_on_disk=module, loaded_flavour=module.flavour, listed=NO_DEVICES
+        )
+
+    return change
 
 
 def lost(facts: NodeFacts) -> NodeFacts:
@@ -224,6 +240,15 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     ),
     "no GPU is bound": (unbound, "chain.bound", ()),
     "one of two GPUs is not bound": (lambda f: second_gpu(f, driver=None), "chain.bound", ()),
+    "proprietary modules for Blackwell": (
+        unfit(RTX_5090, "NVIDIA"), "chain.fits", ("chain.nvml",)
+    ),
+    "proprietary modules for Blackwell, not bound": (
+        unfit(RTX_5090, "NVIDIA", None), "chain.fits", ("chain.bound",)
+    ),
+    "open modules for Pascal": (
+        unfit(P100, "Dual MIT/GPL"), "chain.fits", ("chain.nvml",)
+    ),
     "nvidia-smi fails": (lambda f: replace(f, listed=SMI_FAILS), "chain.nvml", ()),
     "nvidia-smi does not answer": (
         lambda f: replace(f, listed=Listed(0, error="it did not answer")), "chain.nvml", ()

@@ -13,9 +13,10 @@ from rich.console import Console
 from gpufleet.doctor.models import SubjectVerdict, Verdict
 from gpufleet.doctor.table import all_checks
 from gpufleet.doctor.text import show_verdicts
+from gpufleet.facts.gpu import Listed
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.model import NodeFacts
-from tests.unit.doctor.faults import FAULTS, lost, switched
+from tests.unit.doctor.faults import FAULTS, RTX_5090, lost, switched, unfit
 from tests.unit.doctor.machines import (
     SLOT,
     judged,
@@ -212,7 +213,7 @@ def test_checks_come_after_checks_that_exist_and_never_after_themselves() -> Non
 def test_a_b200_that_waits_for_its_fabric(
     unit: str, state: str, check: str, verdict: Verdict
 ) -> None:
-    """Its NVSwitches are no NVIDIA devices on the bus."""
+    """The NVSwitches of a B200 are no NVIDIA devices on the bus."""
     facts = ill(fabric_state=state)
     if unit:
         facts = with_services(facts, service("nvidia-fabricmanager.service", unit))
@@ -222,8 +223,13 @@ def test_a_b200_that_waits_for_its_fabric(
 
 @pytest.mark.parametrize(("unit", "state"), [("", "Completed"), ("failed", None)])
 def test_a_host_that_needs_no_fabric_manager(unit: str, state: str | None) -> None:
-    """A GB200, and a host without an NVSwitch on which another user installed it."""
+    """A GB200, and a host without an NVSwitch that has one installed."""
     facts = ill(fabric_state=state)
     if unit:
         facts = with_services(facts, service("nvidia-fabricmanager.service", unit))
     assert verdict_on(facts).verdict is Verdict.PASS
+
+
+def test_a_driver_that_lists_all_gpus_is_not_judged_by_the_catalog() -> None:
+    facts = replace(unfit(RTX_5090, "NVIDIA")(machine()), listed=Listed(1))
+    assert "chain.fits" not in causes(verdict_on(facts))
