@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,12 @@ LEVELS = {
 def level_of(item: pytest.Item) -> str:
     if item.get_closest_marker("slow"):
         return LEVELS["slow"]
-    folder = Path(item.path).relative_to(Path(__file__).parent).parts[0]
+    return level_of_file(item.path)
+
+
+@cache
+def level_of_file(path: Path) -> str:
+    folder = path.relative_to(Path(__file__).parent).parts[0]
     return LEVELS.get(folder, "no level")
 
 
