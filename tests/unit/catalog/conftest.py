@@ -7,12 +7,13 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpufleet.core import own_catalog
+from gpufleet.core import data, own_catalog
 from gpufleet.helm import chart_choice
 from gpufleet.node import catalog
 from gpufleet.status import support
@@ -27,6 +28,14 @@ def _forget() -> None:
     )  # fmt: skip
     for load in loaders:
         load.cache_clear()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def parsed_once() -> Iterator[None]:
+    """Each test reads the whole catalog again: the text of the shipped files is parsed once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "_parse", cache(data._parse))
+        yield
 
 
 @pytest.fixture
@@ -72,8 +81,8 @@ def make_key() -> Iterator[MakeKey]:
 @pytest.fixture
 def known_keys(own_folder: Path, mirror: LiveMirror, make_key: MakeKey) -> str:
     """One key for all repositories, which catalog.d/ has. Returns its fingerprint."""
-    fingerprint, data = make_key("never")
-    mirror.keys = dict.fromkeys(KEY_NAMES, data)
+    fingerprint, public = make_key("never")
+    mirror.keys = dict.fromkeys(KEY_NAMES, public)
     key = {"fingerprints": [fingerprint]}
     files = [name.removeprefix("drivers ") for name in KEY_NAMES if name.startswith("drivers ")]
     content: dict[str, Any] = {
