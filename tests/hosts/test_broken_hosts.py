@@ -4,16 +4,14 @@ a healthy host that is busy passes."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deploying import ROOT, run_deploy
+from deploying import run_deploy
+from examining import run_gpufleet, write_inventory
 
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
@@ -28,12 +26,6 @@ pytestmark = [
     ),
 ]
 
-GPUFLEET = Path(sys.executable).with_name("gpufleet")
-INVENTORY = """\
-from gpufleet_sandbox.inventory import group_data, nodes
-
-gpu_nodes = ([each for each in nodes({sandbox!r}) if each[0] == {name!r}], group_data())
-"""
 KIND = "ubuntu2204"
 SPEC, CONFIG = "/var/run/cdi/nvidia.yaml", "/etc/containerd/config.toml"
 RECORD, SMI = "/var/lib/gpufleet/provenance.json", "/usr/bin/nvidia-smi"
@@ -180,12 +172,7 @@ def broken(host: Host, commands: Commands) -> Iterator[None]:
 
 def judge(host: Host, folder: Path) -> tuple[int, dict[str, Any]]:
     """The exit status of the doctor, and its part of the host."""
-    inventory = folder / "inventory.py"
-    inventory.write_text(INVENTORY.format(sandbox=host.sandbox, name=host.name))
-    done = subprocess.run(
-        [GPUFLEET, "doctor", inventory, "--json"], cwd=ROOT, env=os.environ,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = run_gpufleet("doctor", write_inventory(folder, [host]), "--json")
     return done.returncode, json.loads(done.stdout)["hosts"][host.name]
 
 

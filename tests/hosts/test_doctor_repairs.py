@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from deploying import ROOT, run_deploy
+from deploying import run_deploy
+from examining import run_gpufleet, write_inventory
 
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
@@ -24,12 +24,6 @@ pytestmark = [
     ),
 ]
 
-GPUFLEET = Path(sys.executable).with_name("gpufleet")
-INVENTORY = """\
-from gpufleet_sandbox.inventory import group_data, nodes
-
-gpu_nodes = ([each for each in nodes({sandbox!r}) if each[0] == {name!r}], group_data())
-"""
 PERSISTENCED, SPEC = "nvidia-persistenced.service", "/var/run/cdi/nvidia.yaml"
 OLD = "libnvidia-ml.so.470.1"  # the library of another driver
 Doctor = Callable[..., subprocess.CompletedProcess[str]]
@@ -37,17 +31,7 @@ Doctor = Callable[..., subprocess.CompletedProcess[str]]
 
 def doctor_of(host: Host, folder: Path) -> Doctor:
     """`doctor(words…)`: runs the command on the host, without a terminal."""
-    inventory = folder / "inventory.py"
-    inventory.write_text(INVENTORY.format(sandbox=host.sandbox, name=host.name))
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [GPUFLEET, "doctor", inventory, *words],
-            cwd=ROOT, env=os.environ | {"COLUMNS": "200"}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False, timeout=300,
-        )  # fmt: skip
-
-    return run
+    return partial(run_gpufleet, "doctor", write_inventory(folder, [host]))
 
 
 def state(host: Host) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
-from deploying import ROOT
+from examining import SILENT, run_gpufleet, write_inventory
 
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
@@ -25,15 +22,7 @@ pytestmark = [
     ),
 ]
 
-GPUFLEET = Path(sys.executable).with_name("gpufleet")
 SECRET = "of-the-inventory-only"
-INVENTORY = """\
-from gpufleet_sandbox.inventory import group_data, nodes
-
-named = [each for each in nodes({sandbox!r}) if each[0] in {names!r}]
-gpu_nodes = (named, {{**group_data(), "my_password": {secret!r}}})
-silent = [("gone", {{"ssh_hostname": "127.0.0.1", "ssh_port": 9}})]
-"""
 BUG_REPORT = f"""\
 #!/bin/sh
 [ "$1" = --output-file ] && echo 'report of {SECRET}' | gzip >"$2.gz"
@@ -43,15 +32,9 @@ CUT = "#!/bin/sh\npkill -f 'sshd: .*@notty'\nsleep 5\n"
 
 def collect(hosts: list[Host], folder: Path, *options: str) -> dict[str, str]:
     """The files of the archive by path, after the checks that each archive passes."""
-    inventory, archive = folder / "inventory.py", folder / "case.tar.gz"
-    names = [host.name for host in hosts]
-    text = INVENTORY.format(sandbox=hosts[0].sandbox, names=names, secret=SECRET)
-    inventory.write_text(text)
-    words = [GPUFLEET, "doctor", inventory, "--bundle", archive, *options]
-    done = subprocess.run(
-        words, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False,
-        timeout=600,
-    )  # fmt: skip
+    archive = folder / "case.tar.gz"
+    inventory = write_inventory(folder, hosts, SILENT, my_password=SECRET)
+    done = run_gpufleet("doctor", inventory, "--bundle", archive, *options)
     assert done.returncode == 2, done.stdout + done.stderr
     assert archive.stat().st_mode & 0o777 == 0o600
     with tarfile.open(archive) as tar:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from deploying import ROOT, run_deploy
+from deploying import run_deploy
+from examining import SILENT, run_gpufleet, write_inventory
 
 import gpufleet
 from gpufleet_sandbox import Host
@@ -27,14 +26,7 @@ pytestmark = [
     ),
 ]
 
-GPUFLEET = Path(sys.executable).with_name("gpufleet")
 SCHEMAS = Path(gpufleet.__file__).parent / "status"
-INVENTORY = """\
-from gpufleet_sandbox.inventory import group_data, nodes
-
-gpu_nodes = ([each for each in nodes({sandbox!r}) if each[0] in {names!r}], group_data())
-silent = [("gone", {{"ssh_hostname": "127.0.0.1", "ssh_port": 9}})]
-"""
 ONE_COMMAND = "journalctl -o cat -t sudo -t sshd | grep -cE 'COMMAND=|Accepted publickey'"
 
 
@@ -42,18 +34,13 @@ class Fleet:
     """An inventory of sandbox hosts and of one that is not there."""
 
     def __init__(self, hosts: list[Host], folder: Path) -> None:
-        self.inventory = folder / "inventory.py"
-        names = [host.name for host in hosts]
-        self.inventory.write_text(INVENTORY.format(sandbox=hosts[0].sandbox, names=names))
+        self.inventory = write_inventory(folder, hosts, SILENT)
 
     def run(
         self, command: str, *options: str, group: str = "gpu_nodes"
     ) -> subprocess.CompletedProcess[str]:
-        words = [GPUFLEET, command, self.inventory, "--limit", group, *options]
-        env = os.environ | {"COLUMNS": "80"}
-        return subprocess.run(
-            words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=600
-        )
+        words = (command, self.inventory, "--limit", group, *options)
+        return run_gpufleet(*words, columns=80)
 
     def json(self, command: str, schema: str, *options: str, group: str = "gpu_nodes") -> Any:
         done = self.run(command, "--json", *options, group=group)
