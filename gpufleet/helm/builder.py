@@ -12,6 +12,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merge_mappings
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.render import render_template
+from gpufleet.core.yaml_events import LOADER
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.findings.releases import RELEASE_ELSEWHERE
@@ -150,4 +151,4 @@ def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
 
 
 def chart_values(template: str, **known: object) -> dict[str, Any]:
-    return yaml.safe_load(render_template(template, **known)) or {}
+    return yaml.load(render_template(template, **known), LOADER) or {}

@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import main
+from gpufleet.core.yaml_events import LOADER
 from gpufleet.gitops.facts_file import facts_text
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.verify.inventory import Target
@@ -41,4 +42,4 @@ def documents_in(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Path and content of each document of each YAML file."""
     for name, text in files_in(folder).items():
         if name.endswith(".yaml"):
-            yield from ((name, body) for body in yaml.safe_load_all(text))
+            yield from ((name, body) for body in yaml.load_all(text, LOADER))

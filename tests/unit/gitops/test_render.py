@@ -128,6 +128,14 @@ def test_a_second_run_changes_no_byte_and_writes_no_file(style: str, tmp_path: P
     assert "0 changed" in done.output
 
 
+@pytest.mark.parametrize("text", ["a\x85b", "a\u2028b", "a\n  b\n\n", "\U0001f600 \x07"])
+def test_a_text_is_read_back_as_it_was(text: str, inventory: Inventory, tmp_path: Path) -> None:
+    inventory(lab={"monitoring_values": {"grafana": {"ingress": {"hosts": [text]}}}})
+    assert render_saved(tmp_path, {"lab": FACTS}).exit_code == 0
+    path = tmp_path / "out/lab/releases/kube-prometheus-stack/values.yaml"
+    assert yaml.safe_load(path.read_text("utf-8"))["grafana"]["ingress"]["hosts"] == [text]
+
+
 def test_files_of_a_release_that_went_are_deleted_and_others_stay(
     inventory: Inventory, tmp_path: Path
 ) -> None:
