@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,14 @@ def facts_of(target: Target) -> NodeFacts:
     return bare_host()
 
 
-@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.name)
+@cache
+def loaded(path: Path) -> list[Target]:
+    return load_targets(str(path))
+
+
+@pytest.fixture(params=EXAMPLES, ids=lambda path: path.name)
 def targets(request: pytest.FixtureRequest) -> list[Target]:
-    return load_targets(str(request.param))
+    return loaded(request.param)
 
 
 def test_every_setting_is_taken(targets: list[Target]) -> None:
@@ -58,7 +64,7 @@ def test_a_bare_host_gets_a_plan_without_blockers(targets: list[Target]) -> None
 
 def test_hundred_hosts_are_in_ten_racks() -> None:
     (path,) = (path for path in EXAMPLES if path.name == "racks.py")
-    found = load_targets(str(path))
+    found = loaded(path)
     racks = [target.data["rack"] for target in found]
     assert (len(found), {racks.count(rack) for rack in racks}) == (100, {10})
 

@@ -16,6 +16,7 @@ from gpufleet.core.python import python_code
 from gpufleet.core.secrets import SUDO_PASSWORD, hide_secrets
 from gpufleet.run.part import GPUFLEET
 from gpufleet.verify.inventory import Target
+from tests.selection import EXTENDED
 
 PASSWORD = "correct horse battery"
 SUDO = f"""#!/bin/sh
@@ -58,12 +59,12 @@ def run(
 @pytest.mark.parametrize(
     "words",
     [
-        ("plan", "inv.py"),
         ("apply", "inv.py", "--yes", "-q"),
+        pytest.param(("plan", "inv.py"), marks=EXTENDED),  # becomes pyinfra as apply does
         ("status", "inv.py"),
         ("doctor", "inv.py"),
         ("adopt", "inv.py"),
-        ("remove", "inv.py", "--yes"),
+        pytest.param(("remove", "inv.py", "--yes"), marks=EXTENDED),  # the same
         ("upgrade", "inv.py", "--plan"),
     ],
     ids=lambda words: words[0],
