@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.models import Link, Readings
 from gpufleet.doctor.plugin_pods import DaemonPods
-from gpufleet.kube.node_answers import ClusterNode, is_gpu, parse_node
+from gpufleet.kube.node_answers import ClusterNode, is_gpu
 from gpufleet.status.clusters import Part
 
 REPAIRS = ("repair", "repair-failed")  # actions of a plan that puts a release in order
@@ -35,10 +34,10 @@ class ReadCluster:
         }
 
 
-def read_offered(nodes: Iterable[Mapping[str, Any]], plugin: DaemonPods) -> Link | None:
+def read_offered(nodes: Iterable[ClusterNode], plugin: DaemonPods) -> Link | None:
     """The GPUs that nodes offer, of those that they have: the kubelet does not offer a GPU that
     the plugin reports as unhealthy, nor one whose plugin has ended."""
-    able = [node for node in map(parse_node, nodes) if node.usable and _gpus(node.capacity)]
+    able = [node for node in nodes if node.usable and _gpus(node.capacity)]
     judged = [node for node in able if node.name not in plugin.starting]
     short = [said for node in judged for said in _withheld(node)]
     read = f"{sum(_gpus(node.allocatable) for node in judged)} offered"

@@ -81,8 +81,11 @@ class PluginApi:
 
     def close(self) -> None: ...
 
-    def list(self, path: str, **query: str) -> list[Any]:
-        return {SETS: self.sets, PODS: list(self.pods.values()), NODES: self.nodes}[path]
+    def list(
+        self, path: str, accept: str = "", kept: Any = lambda item: item, /, **query: str
+    ) -> list[Any]:
+        found = {SETS: self.sets, PODS: list(self.pods.values()), NODES: self.nodes}[path]
+        return list(map(kept, found))
 
     def find(self, path: str) -> Any:
         self.before_delete()

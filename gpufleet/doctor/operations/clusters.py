@@ -15,6 +15,7 @@ from gpufleet.doctor.plugin_pods import (
     judge_plugin_pods,
     plugin_daemonsets,
 )
+from gpufleet.kube.node_answers import parse_node
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
@@ -56,7 +57,7 @@ def _read(api: ClusterApi, access: KubeAccess, patience: int | None) -> ReadClus
     return ReadCluster(
         plugin,
         judge_exporter_pods(exporters, pods, now, patience),
-        read_offered(api.list("/api/v1/nodes"), plugin),
+        read_offered(api.list("/api/v1/nodes", "application/json", parse_node), plugin),
         tuple(word for pair in where if pair[1] for word in pair),
     )
 
