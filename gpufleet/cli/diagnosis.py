@@ -40,8 +40,8 @@ def read_fleet(inventory: str, limit: Sequence[str], more: ReadMore | None = Non
 def read_api_servers(
     targets: Sequence[ListedHost], parts: Mapping[str, Part | None]
 ) -> Iterator[tuple[str, ReadCluster]]:
-    """What the API server of each of these clusters says, if it answers. Prints why one does not,
-    unless its plan says so."""
+    """Read the API server of each of these clusters. Prints why one does not answer, unless its
+    plan says so."""
     if not targets:
         return
     # Imported here because gevent must replace parts of ssl before a client imports it.

@@ -70,7 +70,7 @@ def _fixed_clusters(fleet: ReadFleet, fixes: Sequence[PlannedFix]) -> ReadFleet:
 
 
 def _restarted(fleet: ReadFleet, pods: Mapping[str, Sequence[DeadPod]]) -> dict[str, ReadCluster]:
-    """What each API server says after the restart of dead pods. Prints why one failed."""
+    """Restart dead pods, and read the clusters again. Prints why a restart failed."""
     # Imported here because gevent must replace parts of ssl before a client imports it.
     from gpufleet.doctor.operations.clusters import restart_plugin_pods
     from gpufleet.gpu_stack.operations.accesses import access_of

@@ -17,7 +17,7 @@ REPAIRS = ("repair", "repair-failed")  # actions of a plan that puts a release i
 
 @dataclass(frozen=True, slots=True)
 class ReadCluster:
-    """What an API server says of the GPUs of its cluster. `access`: the words by which kubectl
+    """The GPUs of a cluster as its API server reports them. `access`: the words by which kubectl
     reaches it."""
 
     plugin: DaemonPods

@@ -129,7 +129,7 @@ def _judge_cluster(
 def _cluster_readings(
     read: ReadCluster | None, monitoring: ClusterMonitoring | None, machines: Collection[str]
 ) -> Readings:
-    """What API server and Prometheus say of a cluster. `machines`: of the hosts whose exporters are
-    judged with them."""
+    """The readings of a cluster by its API server and by Prometheus. `machines`: of the hosts whose
+    exporters are judged with them."""
     scraped = monitoring.of_cluster(machines) if monitoring else {}
     return {**scraped, **(read.readings if read else {})}
