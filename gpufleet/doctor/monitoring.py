@@ -165,7 +165,7 @@ def _scrape(place: PrometheusService, pod: ExporterPod, ages: Mapping[str, str])
         return None
     if not math.isfinite(age):
         return None
-    read = f"{age:.0f} seconds ago"
+    read = f"{age:.0f} s ago"
     if age <= FRESH_SECONDS:
         return Link(read)
     return Link(read, f"{place} last scraped the {pod} {read}.")
