@@ -138,7 +138,7 @@ def _up_real(box: Sandbox, kubernetes: str, nodes: int, gpus: str) -> NoReturn:
     """Make hosts a kubeadm cluster; ends with the exit status of `gpufleet cluster create`."""
     known = versions().kubernetes.kubeadm
     if kubernetes not in known:
-        raise click.UsageError(f"--real has Kubernetes {' and '.join(known)}, not {kubernetes}.")
+        raise click.UsageError(f"--real has Kubernetes {', '.join(known)}; not {kubernetes}.")
     try:
         status = real_cluster.up(box, kubernetes, nodes, box.progress, gpus)
     except ValueError as error:

@@ -74,7 +74,7 @@ def test_nodes_beyond_the_list_have_the_last() -> None:
         ("--real --nodes 1 --gpus h100:8,a100:4", "GPUs of 2 nodes, and there are 1"),
         ("--gpus h100:8", "models need --real"),
         ("--gpus 17", "0 to 16"),
-        ("--real --kubernetes 1.18", "--real has Kubernetes 1.32 and 1.36, not 1.18"),
+        ("--real --kubernetes 1.18", "--real has Kubernetes 1.32, 1.36, 1.37; not 1.18"),
     ],
 )
 def test_wrong_options_are_usage_errors(words: str, reason: str) -> None:

@@ -226,7 +226,7 @@ def test_scripts_run_in_a_plain_shell(name: str) -> None:
 
 
 def test_checks_share_nothing_with_what_installs() -> None:
-    kube = ("kube.kubeconfig", "kube.private_folder")
+    kube = ("kube.kubeconfig", "kube.private_folder", "kube.prometheus")
     shared = ("verify", "core", "run.report_file", *kube, "helm.chart_")
     code = (
         "import sys, glob, runpy\n"
