@@ -130,9 +130,13 @@ def require_plan(planned: Hosts, command: Sequence[str], *, limited: bool) -> No
     if not is_quiet():
         print_note("Comparing the hosts with the plan")
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        now = preview_before_run(command, output) or {}
+        now = preview_before_run(command, output)
         output.seek(0)
         shown = output.read()
+    if not now:  # the preview was interrupted before its report
+        click.echo(shown, nl=False)
+        click.echo("Refused: no host was compared with the plan; 0 changed. Run the command again.")
+        sys.exit(ExitStatus.FAILED)
     if limited:
         planned = {name: host for name, host in planned.items() if name in now}
     found = group_by_thing(plan_differences(planned, now))

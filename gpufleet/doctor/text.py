@@ -29,18 +29,18 @@ STYLES_OF_VERDICTS = {
 
 
 def show_verdicts(console: Console, judged: JudgedFleet) -> None:
-    """Print one host in depth, or hosts and clusters in groups."""
+    """Print one host or cluster in depth, or hosts and clusters in groups."""
     if len(judged.hosts) == 1 and not judged.clusters:
         _show_host(console, judged.hosts[0], judged.details[0], judged.inventory)
+    elif len(judged.clusters) == 1 and not judged.hosts:
+        _show_causes(console, judged.clusters[0], judged.inventory)
     else:
         _show_fleet(console, judged)
 
 
 def _show_host(console: Console, found: SubjectVerdict, detail: Detail, inventory: str) -> None:
     """Print the verdict, its causes with the next steps, each check, then the host in depth."""
-    console.print(_heading(found.verdict, one_line(found.name)))
-    for cause in found.causes:
-        _show_cause(console, cause, found, inventory)
+    _show_causes(console, found, inventory)
     console.print()
     if found.results and detail.has:
         console.print(topic_table(_results(found), "-"))
@@ -50,6 +50,12 @@ def _show_host(console: Console, found: SubjectVerdict, detail: Detail, inventor
         console,
         [(detail.row.name, each) for each in detail.findings if each.code not in codes],
     )
+
+
+def _show_causes(console: Console, found: SubjectVerdict, inventory: str) -> None:
+    console.print(_heading(found.verdict, one_line(found.name)))
+    for cause in found.causes:
+        _show_cause(console, cause, found, inventory)
 
 
 def _heading(verdict: Verdict, text: str) -> Text:

@@ -106,6 +106,17 @@ def test_a_part_of_a_plan_is_applied_by_limit(
     assert call("apply", "inv.py", "--plan", str(file), "--limit", "gpu-1").exit_code == 1
 
 
+@pytest.mark.parametrize("limit", [(), ("--limit", "gpu-1")])
+def test_a_comparison_that_was_interrupted_approves_nothing(
+    file: Path, became: list[list[str]], monkeypatch: pytest.MonkeyPatch, limit: tuple[str, ...]
+) -> None:
+    """Ctrl-C ends the preview before its report; with --limit no host of the plan was left then."""
+    monkeypatch.setattr(preview, "run_in_front", lambda *words: 0)
+    done = call("apply", "inv.py", "--plan", str(file), *limit)
+    assert (done.exit_code, became) == (1, [])
+    assert "0 changed" in done.output
+
+
 def test_parts_are_not_checked() -> None:
     done = call("plan", "inv.py", "--check", "--workers", "2")
     assert (done.exit_code, "--check" in done.output) == (2, True)
