@@ -109,6 +109,14 @@ def test_the_json_has_causes_with_commands(run: Run) -> None:
     assert document["clusters"]["lab"]["verdict"] == "PASS"
 
 
+def test_each_cause_of_a_cluster_alone_is_shown(run: Run) -> None:
+    old = {"code": "GF848", "severity": "warning", "message": "Its CRDs are old.", "remedy": "-"}
+    unselected = {**old, "code": "GF876", "message": "It is not selected."}
+    shown = run([], lab={**LAB, "findings": [unselected, old]}).stdout
+    assert "GF876" in shown
+    assert "GF848" in shown
+
+
 def test_a_cluster_that_offers_nothing_and_one_that_was_not_read(run: Run) -> None:
     empty = {**LAB, "findings": [NO_GPUS]}
     done = run([], lab=empty)
