@@ -203,22 +203,6 @@ FAULTS: dict[str, tuple[Commands, str]] = {
         ),
         "chain.runtime",
     ),
-    "containerd does not serve the kubelet": (
-        on_a_node(
-            changed(
-                CONFIG,
-                f"sed -i '/^disabled_plugins/d; 1i disabled_plugins = [\"cri\"]' {CONFIG}",
-                "systemctl restart containerd",
-            )
-        ),
-        "chain.cri",
-    ),
-    "containerd of a node has no runtime nvidia": (
-        on_a_node(changed(CONFIG, f"echo 'version = 2' >{CONFIG}")), "chain.nvidia_runtime"
-    ),
-    "a node has two cgroup drivers": (
-        on_a_node(("true", "true"), "--cgroup-driver=systemd"), "chain.cgroups"
-    ),
     "CDI of another driver": (changed(SPEC, f"sed -i '{OLD}' {SPEC}"), "chain.cdi"),
     "no CDI": (changed(SPEC, f"rm {SPEC}"), "chain.cdi"),
     "two CDI specifications": (
