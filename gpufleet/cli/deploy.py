@@ -40,6 +40,7 @@ from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
 from gpufleet.core.python import python_code
+from gpufleet.run.report_file import REPORT_OPTIONS
 from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, limit_targets, load_targets
 
@@ -260,6 +261,8 @@ def exec_pyinfra(
         shown = pyinfra_arguments(inventory, previews, limit, [*options, *ask.options])
         ask.put(changed_hosts(preview_before_run([*pyinfra_command(), *shown])), own=own)
     if how.approved is not None and not dry:
+        for variable, option, kind in REPORT_OPTIONS:  # a refused run leaves no older report
+            prepare_output(os.environ.get(variable), option, kind)
         shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options)
         require_plan(how.approved, [*pyinfra_command(), *shown], limited=bool(limit))
     words = pyinfra_arguments(inventory, files, limit, options, lists=dry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from xml.etree import ElementTree
 
 from gpufleet.core.metrics import gauges_text
@@ -39,12 +39,25 @@ def step_command(
         name: shlex.quote(one_line(value)) if value else UNNAMED.get(name, "")
         for name, value in given.items()
     }
+    words["login"] = found.login or words["host"]
     command = step.command
     if found.name == LOCAL_HOST:  # a name of gpufleet, not of the machine
-        command, words["host"] = command.removeprefix("ssh {host} "), '"$(hostname)"'
+        command, words["host"] = command.removeprefix("ssh {login} "), '"$(hostname)"'
         command = command.replace(" --limit {host}", "")
     drain = f"{DRAIN.format(**words)} && " if step.drains and found.kubelet else ""
     return drain + command.format(**words)
+
+
+def ssh_words(name: str, data: Mapping[str, str]) -> str:
+    """The words by which ssh reaches a host as the inventory does, quoted for a shell.
+
+    `data`: of the inventory. {"ssh_hostname": "10.0.0.5", "ssh_user": "admin"} -> admin@10.0.0.5
+    """
+    place = data.get("ssh_hostname") or name.removeprefix("@ssh/")
+    user = f"{data['ssh_user']}@" if data.get("ssh_user") else ""
+    options = (("-p", data.get("ssh_port")), ("-i", data.get("ssh_key")))
+    words = [word for option, value in options if value for word in (option, value)]
+    return shlex.join(map(one_line, [*words, user + place]))
 
 
 def doctor_junit(found: Iterable[SubjectVerdict]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpufleet.core.inventory import ListedHost
 from gpufleet.doctor.cluster_links import ReadCluster, read_releases
+from gpufleet.doctor.export import ssh_words
 from gpufleet.doctor.gpus import peers_by_host
 from gpufleet.doctor.judge import (
     OF_CLUSTERS,
@@ -71,13 +72,16 @@ def judge_fleet(
     details = host_details(hosts, fleet_of(inventory, hosts, (), catalog, now), catalog, now)
     peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
     verdicts = (
-        judge_host(
-            host.name,
-            host.facts if detail.has else None,
-            detail.findings,
-            checks,
-            others,
-            _scrapes_of(host, monitoring.values()),
+        replace(
+            judge_host(
+                host.name,
+                host.facts if detail.has else None,
+                detail.findings,
+                checks,
+                others,
+                _scrapes_of(host, monitoring.values()),
+            ),
+            login=ssh_words(host.name, host.data),
         )
         for host, detail, others in zip(hosts, details, peers, strict=True)
     )

@@ -138,6 +138,7 @@ class SubjectVerdict:
     name: str
     results: tuple[CheckOutcome, ...]
     kubelet: bool = False  # a node of Kubernetes
+    login: str = ""  # the words by which ssh reaches it, "" for its name alone
 
     @property
     def verdict(self) -> Verdict:

@@ -21,8 +21,7 @@ from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.report import HostReport, RunFacts, report_json, report_junit
 from gpufleet.run.report_file import (
-    JUNIT,
-    REPORT_FILE,
+    REPORT_OPTIONS,
     prepare_file,
     print_lost,
     print_run_finding,
@@ -36,10 +35,7 @@ SIGNALS = {
 }
 Renderer = Callable[[Sequence[HostReport], RunFacts], str]
 Reports = Sequence[tuple[Path, Renderer]]
-REPORTS = (  # variable and option that name the file, kind of an older one, renderer
-    ("GPUFLEET_REPORT", "--json", REPORT_FILE, report_json),
-    ("GPUFLEET_JUNIT", "--junit", JUNIT, report_junit),
-)
+RENDERERS = (report_json, report_junit)  # of REPORT_OPTIONS
 
 
 @dataclass(slots=True)
@@ -103,7 +99,7 @@ def _show(hosts: list[HostReport], *, dry: bool) -> bool:
 def requested_reports() -> Reports:
     """The files that environment variables name, without old reports. Raises Stopped."""
     found: dict[Path, Renderer] = {}
-    for variable, option, kind, rendered in REPORTS:
+    for (variable, option, kind), rendered in zip(REPORT_OPTIONS, RENDERERS, strict=True):
         if path := os.environ.get(variable):
             file = prepare_file(path, f"{option} ({variable})", kind)
             if file in found:

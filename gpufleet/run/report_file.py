@@ -26,6 +26,10 @@ class FileKind:
 
 REPORT_FILE = FileKind("a gpufleet report", (b'"gpufleet"', b'"checks"'))  # the latter for `verify`
 JUNIT = FileKind("a JUnit file", (b"<testsuite",))
+REPORT_OPTIONS = (  # variable and option that name the file of a report, kind of an older one
+    ("GPUFLEET_REPORT", "--json", REPORT_FILE),
+    ("GPUFLEET_JUNIT", "--junit", JUNIT),
+)
 NEW_FILE = FileKind("empty", ())  # no older file is replaced
 HEAD_BYTES = 4096  # first bytes, which are searched for the words
 

@@ -67,7 +67,7 @@ XIDS = {
         "154, GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)",
         "gpu.recovery_drain",
     ),
-    "XID 157": ("157, Row Remapper: a row is to be remapped", "gpu.xid_hardware"),
+    "XID 157": ("157, Row Remapper: a row needs remapping", "gpu.xid_hardware"),
     "XID 163": ("163, pid=1, an error without a remedy", "gpu.xid_support"),
     "XID 999": ("999, pid=1, something new", "gpu.xid_unknown"),
 }

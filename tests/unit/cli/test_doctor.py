@@ -185,6 +185,14 @@ def test_several_hosts_are_grouped_by_cause_the_worst_first() -> None:
     assert lines[-1] == "6 hosts: 1 UNKNOWN, 5 PASS"
 
 
+def test_an_unreachable_host_is_logged_in_to_as_the_inventory_does() -> None:
+    data = {"ssh_hostname": "10.0.0.5", "ssh_user": "admin", "ssh_port": "2222", "rack": "7"}
+    silent = SeenHost("gpu-6", problem=UNREACHABLE(host="gpu-6", cause="timed out"), data=data)
+    assert "Next: ssh -p 2222 admin@10.0.0.5 true" in printed(
+        silent, seen("gpu-1", healthy()), width=200
+    )
+
+
 def test_the_name_of_the_inventory_is_visible() -> None:
     silent = [SeenHost(name, problem=UNREACHABLE(host=name, cause="timed out")) for name in "ab"]
     text = printed(*silent, inventory="i\x1b]0;x\x07\u202e\nGF000.py", width=200)

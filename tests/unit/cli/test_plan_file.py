@@ -106,6 +106,24 @@ def test_a_part_of_a_plan_is_applied_by_limit(
     assert call("apply", "inv.py", "--plan", str(file), "--limit", "gpu-1").exit_code == 1
 
 
+def test_a_refused_run_leaves_no_older_report(
+    file: Path,
+    plans: dict[str, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old, strange = tmp_path / "old.json", tmp_path / "strange.json"
+    old.write_text('{"gpufleet": "0.1.0"}')
+    strange.write_text("notes")
+    plans.pop("lab")
+    monkeypatch.setenv("GPUFLEET_REPORT", str(old))
+    assert call("apply", "inv.py", "--plan", str(file)).exit_code == 1
+    assert not old.exists()
+    monkeypatch.setenv("GPUFLEET_REPORT", str(strange))
+    assert call("apply", "inv.py", "--plan", str(file)).exit_code == 2
+    assert strange.read_text() == "notes"
+
+
 @pytest.mark.parametrize("limit", [(), ("--limit", "gpu-1")])
 def test_a_comparison_that_was_interrupted_approves_nothing(
     file: Path, became: list[list[str]], monkeypatch: pytest.MonkeyPatch, limit: tuple[str, ...]
