@@ -13,13 +13,12 @@ from gpufleet.doctor.models import Link, load_steps
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.kube.facts import Workload
 from gpufleet.kube.parse import parse_workload
-from gpufleet.kube.pod_reasons import find_reasons, is_ready_or_done
+from gpufleet.kube.pod_reasons import STARTING_REASONS, find_reasons, is_ready_or_done
 
 Item = Mapping[str, Any]
 
 STARTING_SECONDS = 120  # seconds for which a pod that is not Ready may still be starting
 RESTART = "restart_plugin_pod"  # the step with the fix
-CRASH_LOOP = "CrashLoopBackOff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +123,22 @@ def _judge(
 
 
 def is_dead(pod: Item, now: int, patience: int | None) -> bool:
-    """True if a pod crashes again and again, or is not Ready. `patience`: seconds for which it may
-    still be starting, None if it should be Ready."""
+    """True if a pod fails or is not Ready. `patience`: seconds for which it may still be starting,
+    None if it should be Ready."""
     if is_ready_or_done(pod):
         return False
-    return patience is None or _crashes(pod) or now - ready_changed(pod) > patience
+    return patience is None or _fails(pod) or now - ready_changed(pod) > patience
 
 
-def _crashes(pod: Item) -> bool:
+def _fails(pod: Item) -> bool:
+    """True if the kubelet cannot run a container, or one has just ended: one of a DaemonSet never
+    ends by itself."""
     status = pod.get("status") or {}
-    both = (status.get("initContainerStatuses") or (), status.get("containerStatuses") or ())
-    waits = [(each.get("state") or {}).get("waiting") or {} for part in both for each in part]
-    return any(wait.get("reason") == CRASH_LOOP for wait in waits)
+    own = status.get("containerStatuses") or ()
+    ended = any((each.get("state") or {}).get("terminated") for each in own)
+    every = (*(status.get("initContainerStatuses") or ()), *own)
+    waits = [(each.get("state") or {}).get("waiting") or {} for each in every]
+    return ended or any(wait.get("reason", "") not in STARTING_REASONS for wait in waits)
 
 
 def ready_changed(pod: Item) -> int:

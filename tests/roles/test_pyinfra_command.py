@@ -413,7 +413,8 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@local']\n")
     done = doctor(str(bench.inventory))
     assert done.returncode == 2
-    assert done.stdout.startswith("UNKNOWN @local: cluster.answers: ")
+    assert done.stdout.startswith("UNKNOWN @local\n  cluster.answers: ")
+    assert "Follows from it: cluster.prometheus\n" in done.stdout
     assert "kernel" not in done.stdout
 
 

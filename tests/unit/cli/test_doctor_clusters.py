@@ -84,9 +84,17 @@ def test_the_gpus_of_a_plugin_that_starts_are_awaited(causes: Judge) -> None:
     assert dead.keys() == {"cluster.plugin"}
 
 
-def test_a_pod_of_the_exporter_that_crashes_is_named(causes: Judge) -> None:
+@pytest.mark.parametrize(
+    "state",
+    [
+        CRASH,
+        {"waiting": {"reason": "RunContainerError"}},
+        {"terminated": {"exitCode": 1, "reason": "Error"}},
+    ],
+)
+def test_a_pod_of_the_exporter_that_crashes_is_named(causes: Judge, state: dict[str, Any]) -> None:
     exporter = "dcgm-exporter"
-    dead = pod("e1", owner=exporter, state=CRASH, since=3)
+    dead = pod("e1", owner=exporter, state=state, since=3)
     found = causes(api_of(pods=(dead, pod("e2", owner=exporter, ready=True))))
     assert found.keys() == {"cluster.exporter"}
     assert "gpu/e1" in found["cluster.exporter"]
