@@ -71,20 +71,20 @@ def test_an_archive_of_another_version(place: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("source", "code"),
     [
-        ChartSource("archive", "/nowhere/tiny-1.0.0.tgz"),
-        ChartSource("repository", "http://127.0.0.1:9/charts"),
-        ChartSource("oci", "oci://127.0.0.1:9/charts/tiny"),
+        (ChartSource("archive", "/nowhere/tiny-1.0.0.tgz"), "GF815"),
+        (ChartSource("repository", "http://127.0.0.1:9/charts"), "GF841"),
+        (ChartSource("oci", "oci://127.0.0.1:9/charts/tiny"), "GF841"),
     ],
-    ids=lambda source: source.kind,
+    ids=["archive", "repository", "oci"],
 )
 def test_a_chart_that_cannot_be_downloaded(
-    site: Site, source: ChartSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, source: ChartSource, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     run = site.apply({}, source=source)
-    assert source.location in run.finding("GF841").message
+    assert source.location in run.finding(code).message
     untouched(site, run)
 
 

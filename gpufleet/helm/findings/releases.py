@@ -144,6 +144,14 @@ CHART_UNREACHABLE = blocker(
     "Check that this machine reaches it, set cluster_chart_repository to a mirror, or put the "
     "archive into a folder and set cluster_chart_dir to it.",
 )
+CHART_NOT_IN_FOLDER = blocker(
+    "GF815",
+    "Chart archive is not in the folder",
+    "Chart {chart} {version} is not in the folder of cluster_chart_dir: there is no {source}.",
+    "Put it there: `helm pull {chart} --version {version} --repo URL` on a machine that reaches "
+    "the repository (`gpufleet catalog charts --kubernetes VERSION --json` has its URL). Or take "
+    "the archives of all charts from `gpufleet bundle create`.",
+)
 CHART_BROKEN = blocker(
     "GF842",
     "Invalid chart archive",

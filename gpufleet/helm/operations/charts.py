@@ -53,7 +53,7 @@ def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
     if source.kind == "archive":
         path = Path(source.location)
         if not path.is_file():
-            raise ClusterProblem(_unreachable(release, "file not found"))
+            raise ClusterProblem(findings.CHART_NOT_IN_FOLDER(**release.origin))
         return path
     key = hashlib.sha256(source.location.encode()).hexdigest()[:16]
     folder = cache / "charts" / key
