@@ -50,6 +50,13 @@ def api(answers: dict[str, Any]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_POST(self) -> None:  # the lock of the cluster
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(201)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
         def log_message(self, format: str, *args: object) -> None:
             """Log nothing: the test output stays readable."""
 
@@ -80,12 +87,14 @@ def data(folder: Path, name: str, url: str) -> dict[str, str]:
     }
 
 
-def preflight(folder: Path, clusters: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    """The report of deploys/preflight.py: host -> its part."""
+def preflight(
+    folder: Path, clusters: list[tuple[str, dict[str, Any]]], deploy: str = "preflight"
+) -> dict[str, Any]:
+    """The report of a deploy: host -> its part."""
     inventory = folder / "inventory.py"
     inventory.write_text(f"gpu_cluster = {clusters!r}\n")
     report = folder / "report.json"
-    words = [Path(sys.executable).with_name("pyinfra"), "-y", inventory, "deploys/preflight.py"]
+    words = [Path(sys.executable).with_name("pyinfra"), "-y", inventory, f"deploys/{deploy}.py"]
     warm.ended(words, ROOT, {**os.environ, "GPUFLEET_REPORT": str(report)})
     return dict(json.loads(report.read_text())["hosts"])
 
@@ -129,6 +138,16 @@ def test_a_response_that_grows_stops_only_its_cluster(tmp_path: Path) -> None:
     assert codes(found["@cluster/a"]) == ["GF869"]
     assert "it sends more than 128 MiB" in found["@cluster/a"]["findings"][0]["message"]
     assert len(found["@cluster/b"]["plan"]["releases"]) == 4
+
+
+@pytest.mark.parametrize("deploy", ["preflight", "gpu_cluster"])
+def test_every_missing_chart_is_named_at_once(tmp_path: Path, deploy: str) -> None:
+    with api({}) as url:
+        (part,) = preflight(tmp_path, [("@cluster/a", data(tmp_path, "a", url))], deploy).values()
+    missing = [found for found in part["findings"] if found["code"] == "GF815"]
+    releases = 4
+    assert len({found["message"] for found in missing}) == len(missing) == releases
+    assert part["changed"] == 0
 
 
 def test_two_clusters_with_one_name_are_rejected(tmp_path: Path) -> None:

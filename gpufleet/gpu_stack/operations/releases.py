@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.operations.accesses import open_stack_cluster
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
@@ -111,25 +113,32 @@ def current_cluster(*, supported_only: bool = False, preview: bool = False) -> C
     return ClusterRun(settings, cluster, part, preview)
 
 
-def apply_release(sentence: str, run: ClusterRun, release: Release) -> None:
+def apply_release(
+    sentence: str, run: ClusterRun, release: Release, later: Iterable[Release]
+) -> None:
     """Plan a release and add the operation that applies it; `sentence` is its name in the output.
 
-    A blocker stops the whole cluster before this run changes it. A preview continues, so that it
-    reports all blockers. A blocked release may add kinds to the API, so later releases of a preview
-    are not reported to lack kinds.
+    A blocker stops the whole cluster before this run changes it, with the blockers of the `later`
+    releases. A preview continues with them itself.
     """
     planned = run.cluster.plan(release)
     plan = planned.plan
     if run.preview and run.blocked:
-        known = [found for found in plan.findings if found.code != KIND_MISSING.code]
-        plan = replace(plan, findings=tuple(known))
+        plan = replace(plan, findings=_after_blocked(plan))
     run.note(plan)
     if run.preview:
         run.blocked = run.blocked or plan.action == "blocked"
     elif plan.blockers:
-        RunReport.of(state).block(host, [])
+        plans = [run.cluster.plan(each).plan for each in later]
+        found = [each for plan in plans for each in _after_blocked(plan) if each.blocks]
+        RunReport.of(state).block(host, found)
     else:
         _apply(sentence, run, planned)
+
+
+def _after_blocked(plan: ReleasePlan) -> tuple[Finding, ...]:
+    """The findings of a plan after a blocked one, whose release may add the kinds that it lacks."""
+    return tuple(found for found in plan.findings if found.code != KIND_MISSING.code)
 
 
 @host_operation

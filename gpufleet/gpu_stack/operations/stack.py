@@ -49,7 +49,8 @@ class Stack:
         release = next((found for found in self.plan.releases if found.chart == chart), None)
         if release and not self.run.report.failed:
             title = load_charts().charts[chart].title
-            apply_release(f"Install {title}", self.run, release)
+            later = [found for found in self.plan.releases if found.chart not in self.applied]
+            apply_release(f"Install {title}", self.run, release, later)
 
     def retire_configs(self) -> None:
         """Remove the labels of configurations that the plugin will not have: it would not start."""
