@@ -20,6 +20,7 @@ from gpufleet.host.shell import quote_command, script_command
 from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.node.settings import load_node_settings
 from gpufleet.node.unfinished import NOTHING_LEFT
+from gpufleet.packages.findings import LOCK_HELD
 from gpufleet.packages.operations import locks
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import LockHolder
@@ -156,13 +157,18 @@ def test_a_run_that_waits_in_vain_says_whether_it_has_changed_the_host(
 ) -> None:
     monkeypatch.setattr(host_lock.HostLock, "take", lambda lock, _: None)
 
+    parts = []
+
     def deploy() -> None:
         state.add_callback_handler(RunReport(state))
         host_lock.arm_lock(host, bare_host())
+        parts.append(RunReport.of(state).host(host.name))
+        parts[0].findings.append(LOCK_HELD(holder="apt-get (7)"))
         act("Act", *words)
 
     done = carry_out(deploy, {"gpufleet-lock_holder": framed_lines("apt-get (7)")})
     assert done.failed
+    assert [each.code for each in parts[0].findings] == ["GF308"], "GF305 is of the same lock"
     (line,) = [text for text in caplog.messages if "GF308" in text]
     assert "apt-get (7) held" in line
     assert said in line

@@ -26,7 +26,7 @@ from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.operations.preflights import PreflightHost, own_preflights
 from gpufleet.node.plan import NodePlan, describe_plan, plan_again, plan_node
 from gpufleet.node.settings import NodeSettings, load_node_settings
-from gpufleet.packages.operations.locks import wait_before_planning
+from gpufleet.packages.operations.locks import wait_before_planning, without_lock_effects
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.role.listing import node_roles
 from gpufleet.role.result import RoleResult
@@ -178,12 +178,14 @@ def is_misleading(facts: NodeFacts, plan: NodePlan) -> bool:
 def facts_once_idle(
     settings: NodeSettings, found: Sequence[Finding] = ()
 ) -> tuple[NodeSettings, NodeFacts] | None:
-    """Settings and facts once nothing else changes the host. After the time limit, report `found`
-    and return None."""
+    """Settings and facts once nothing else changes the host. After the time limit, report the lock
+    with the part of `found` that it does not explain, and return None."""
     problem = wait_before_planning(host, settings.host.lock_timeout)
     known = None if problem else settings_and_facts()
-    if known is None:
-        RunReport.of(state).block(host, [*found, *([problem] if problem else [])])
+    if problem:
+        RunReport.of(state).block(host, [*without_lock_effects(found), problem])
+    elif known is None:
+        RunReport.of(state).block(host, [*found])
     return known
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pyinfra import logger
@@ -16,9 +16,16 @@ from gpufleet.host.lock import holder_name, lock_of
 from gpufleet.host.reading import HostHolder, read_fact
 from gpufleet.packages import findings
 from gpufleet.packages.operations.reading import LockHolder
+from gpufleet.run.reporting import RunReport
 
 PACKAGE_LOCK_POLL_SECONDS = 2.0  # seconds between two checks
 PACKAGE_LOCK_REPORT_SECONDS = 10.0  # seconds between two lines of progress
+
+# findings that end with the transaction of the lock's holder
+_WHILE_LOCKED = {
+    kind.code
+    for kind in (findings.LOCK_HELD, findings.BROKEN_PACKAGES, findings.PACKAGES_UNFINISHED)
+}
 
 
 class _Lock(NamedTuple):
@@ -54,11 +61,19 @@ def wait_before_planning(host: Host, timeout: int) -> Finding | None:
     return _until_free(host, timeout, _RUN) or _until_free(host, timeout, _MANAGER)
 
 
+def without_lock_effects(found: Iterable[Finding]) -> list[Finding]:
+    """The findings without those that a lock explains: its holder leaves packages half installed
+    until it ends."""
+    return [each for each in found if each.code not in _WHILE_LOCKED]
+
+
 def _wait(state: State, host: Host, timeout: int) -> bool:
     """Raises Stopped. pyinfra uses the result only of functions that take `state` and `host`."""
     ours = lock_of(host)
     done = access.NO_MORE if ours and ours.used else access.NOTHING
     if problem := _until_free(host, timeout, _MANAGER, done):
+        part = RunReport.of(state).host(host.name)
+        part.findings = without_lock_effects(part.findings)
         raise Stopped(problem)
     return True
 
