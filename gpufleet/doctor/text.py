@@ -12,12 +12,19 @@ from gpufleet.core.names import count_noun, name_hosts
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.doctor.export import next_steps, step_command
 from gpufleet.doctor.fix import fix_command
-from gpufleet.doctor.models import CheckOutcome, JudgedFleet, SubjectVerdict, Verdict
+from gpufleet.doctor.models import (
+    CheckOutcome,
+    JudgedFleet,
+    NextStep,
+    SubjectVerdict,
+    Verdict,
+)
 from gpufleet.doctor.table import all_checks
 from gpufleet.status.detail import Detail
 from gpufleet.status.detail_text import show_topics
 from gpufleet.status.text import show_findings, topic_table
 
+SHOWS_REMEDY = "plan"  # this step only shows remedies of findings
 ABOUT_GPUS, OF_THE_CHAIN = ("gpu.", "host.sxid"), "chain."  # beginnings of checks
 STYLES_OF_VERDICTS = {
     Verdict.PASS: "green",
@@ -74,7 +81,7 @@ def _show_cause(
         console.print(Text(f"    {each_line(cause.remedy)}", "dim"))
     if follow := found.consequences_of(cause):
         console.print(Text(f"    Follows from it: {', '.join(follow)}"))
-    for number, (_, step) in enumerate(next_steps(cause)):
+    for number, step in enumerate(_useful_steps(cause)):
         word = "Next" if number == 0 else "Then"
         place = " (on the host)" if step.runs_on == "host" else ""
         command = step_command(step, inventory, found, cause)
@@ -82,6 +89,11 @@ def _show_cause(
         console.print(Text(f"      {step.does} Interrupts: {step.interrupts}.", "dim"))
     if command := fix_command(cause, found, inventory):
         console.print(Text.assemble("    Or fix it, after a question: ", (command, "bold")))
+
+
+def _useful_steps(cause: CheckOutcome) -> list[NextStep]:
+    """The next steps. A remedy that is printed already needs no step to show it."""
+    return [step for name, step in next_steps(cause) if name != SHOWS_REMEDY or not cause.remedy]
 
 
 def _results(found: SubjectVerdict) -> Iterator[tuple[str, list[str]]]:
@@ -142,16 +154,19 @@ def _common(causes: Sequence[CheckOutcome]) -> str:
 def _next_lines(
     members: Sequence[SubjectVerdict], causes: Sequence[CheckOutcome], inventory: str
 ) -> Iterator[str]:
-    """The next command: the next step of the only host, or a look at one of several."""
+    """The next step or the remedy of the only host, or the command that looks at one of several."""
     if not causes:
         return
     more = max(len(member.causes) for member in members) - 1
     if more:
         yield f"{'Up to ' if len(members) > 1 else ''}{count_noun(more, 'more cause')}"
-    host = members[0].name
-    if more or len(members) > 1 or not causes[0].steps:
+    host, steps, remedy = members[0].name, _useful_steps(causes[0]), causes[0].remedy
+    if more or len(members) > 1 or not (steps or remedy):
         yield f"Next: gpufleet doctor {one_line(inventory)} --limit {one_line(host)}"
         return
-    (_, step), *_ = next_steps(causes[0])
+    if not steps:
+        yield each_line(remedy)
+        return
+    step = steps[0]
     place = " (on the host)" if step.runs_on == "host" else ""
     yield f"Next{place}: {step_command(step, inventory, members[0], causes[0])}"

@@ -216,8 +216,8 @@ HELM_MISSING = blocker(
     "GF854",
     "No helm that can be used",
     "helm cannot be used on this machine: {reason}.",
-    "Install helm {oldest} or newer, set cluster_helm to its path, or set cluster_helm_url to a "
-    "folder that this machine reaches.",
+    "Install helm {oldest} or newer (https://helm.sh), set cluster_helm to its path, or set "
+    "cluster_helm_url to a folder that this machine reaches.",
 )
 CRD_REFUSED = blocker(
     "GF857",

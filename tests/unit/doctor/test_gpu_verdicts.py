@@ -16,6 +16,9 @@ from gpufleet.doctor.text import show_verdicts
 from gpufleet.facts.gpu import Listed
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.model import NodeFacts
+from gpufleet.helm.findings.releases import HELM_MISSING
+from gpufleet.run.report import HostReport
+from gpufleet.status.models import SeenHost
 from tests.unit.doctor.faults import FAULTS, RTX_5090, lost, switched, unfit
 from tests.unit.doctor.machines import (
     SLOT,
@@ -186,6 +189,17 @@ def test_a_fleet_with_one_fault_in_two_words() -> None:
     assert lines[0].endswith("; the details differ by host")
     assert lines[1] == "  Next: gpufleet doctor prod.py --limit gpu-1"
     assert lines[2] == "PASS gpu-3"
+
+
+@pytest.mark.parametrize("hosts", [(), (seen("gpu-1", machine()),)], ids=["alone", "beside a host"])
+def test_a_cause_with_a_remedy_is_not_answered_by_the_plan(hosts: tuple[SeenHost, ...]) -> None:
+    missing = HELM_MISSING(reason="it is not in PATH", oldest="3.8")
+    part = HostReport("lab", kind="cluster", status="failed", findings=[missing]).as_dict()
+    out = io.StringIO()
+    show_verdicts(Console(file=out, width=400), judged(*hosts, lab=part))
+    assert "CRITICAL lab" in out.getvalue()
+    assert missing.remedy in out.getvalue()
+    assert "gpufleet plan" not in out.getvalue()
 
 
 def test_checks_come_after_checks_that_exist_and_never_after_themselves() -> None:
