@@ -150,7 +150,8 @@ def plan(
     "--plan",
     "planned",
     type=click.Path(),
-    help="Do what this file of `plan --out` has, or nothing; --limit: for a part of its hosts.",
+    help="Do what this file of `plan --out` has, without a question, or nothing; --limit: for a "
+    "part of its hosts.",
 )
 @WORKERS_OPTION
 @SCHEDULER
@@ -172,7 +173,7 @@ def apply(
     """Install what INVENTORY configures.
 
     Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Shows the plan and
-    asks, unless --yes is given. Runs pyinfra with deploys/gpu_node.py for hosts and
+    asks, unless --yes or --plan is given. Runs pyinfra with deploys/gpu_node.py for hosts and
     deploys/gpu_cluster.py for clusters: those of the working directory, else gpufleet's own.
     """
     ask = None if yes or planned else Confirmation("Apply these changes?", ("preflight",))
