@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.names import count_noun, list_names
+from gpufleet.core.names import count_noun, group_by_thing, list_names, name_hosts
 from gpufleet.core.progress import Active, RunProgress
 from gpufleet.core.visible import one_line
 from gpufleet.drain.nodes import EVENTS_NAMESPACE
@@ -53,9 +53,11 @@ def upgrade_plan_text(
     work: Mapping[str, Sequence[str]],
     nodes: Mapping[str, str] = NO_NODES,
     leaving: Mapping[str, Leaving] | None = None,
+    warnings: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Groups, waves and hosts that are left out. `work`: host -> work on its GPUs; `nodes`: host ->
-    name of its node; `leaving`: host -> pods that its drain evicts or waits for."""
+    name of its node; `leaving`: host -> pods that its drain evicts or waits for; `warnings`: host
+    -> warnings about its target."""
     left = [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
     if not plan.hosts:
         return "\n".join(map(one_line, ["No host to change.", *left]))
@@ -73,6 +75,8 @@ def upgrade_plan_text(
         word = canaries if first else f"wave of {len(hosts)}"
         lines.append(f"{number}. {word}: {list_names(hosts, MAX_SHOWN_HOSTS)}")
     lines.append(_limits(plan))
+    noted = ((name, each) for name in plan.hosts for each in (warnings or {}).get(name, ()))
+    lines += [f"warning: {name_hosts(on)}: {each}" for each, on in group_by_thing(noted).items()]
     asks = plan.kind == "upgrade" and plan.subject != "reboot" and not plan.resumed
     lines += [PREPARES] if asks else []
     busy = [(name, found) for name, found in work.items() if found and name in plan.hosts]

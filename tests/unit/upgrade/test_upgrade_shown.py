@@ -65,6 +65,14 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
     assert none == "No host to change.\nleft out: x: no GPU"
 
 
+def test_a_warning_about_the_target_is_there_once_for_its_hosts() -> None:
+    warnings = dict.fromkeys(("h", "i", "gone"), ("GF111 Driver 580.2 is not in the catalog.",))
+    lines = upgrade_plan_text(plan(), {}, warnings=warnings).splitlines()
+    assert [line for line in lines if line.startswith("warning: ")] == [
+        "warning: 2 hosts (h, i): GF111 Driver 580.2 is not in the catalog."
+    ]
+
+
 def test_what_hosts_say_moves_no_cursor() -> None:
     left = (LeftOut(f"x{BELL}", BELL),)
     shown = upgrade_plan_text(
