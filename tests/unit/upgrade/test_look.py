@@ -86,6 +86,15 @@ def test_a_host_that_would_be_changed_in_other_ways_is_left_out(bare: NodeFacts)
     assert not found.converged
 
 
+def test_the_steps_of_a_host_that_is_not_converged_name_their_role_once(
+    converged: NodeFacts,
+) -> None:
+    broken = view(replace(converged, module_on_disk=None), driver_version=NEW)
+    (reason,) = (each for each in broken.refusals if each.startswith("GF058"))
+    assert "driver: repair" in reason
+    assert "driver: driver:" not in reason
+
+
 @pytest.mark.parametrize(("count", "text"), [(1, "1 GPU pod"), (2, "2 GPU pods")])
 def test_pods_are_counted(count: int, text: str, converged: NodeFacts) -> None:
     assert view(replace(converged, gpu_pods=count)).work == (text,)
