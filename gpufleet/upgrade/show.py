@@ -66,7 +66,7 @@ def upgrade_plan_text(
         lines.insert(0, f"Run {plan.run} is not finished: it goes on.")
     for group in plan.groups:
         members = [state for state in plan.hosts.values() if state.group == group]
-        moves = Counter(f"{state.before} -> {state.target}" for state in members)
+        moves = Counter(map(_move, members))
         changes = (f"{move} on {count_noun(hosts, 'host')}" for move, hosts in moves.items())
         lines.append(f"  {group}: {', '.join(changes)}")
     for number, hosts in enumerate(plan.waves, 1):

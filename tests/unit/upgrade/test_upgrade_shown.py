@@ -61,6 +61,8 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
     )
     one_wave = upgrade_plan_text(plan(hosts={"h": STATE}), {})
     assert "at most 1 out of service; one wave, no soak; stops at" in one_wave
+    same = upgrade_plan_text(plan(hosts={"h": replace(STATE, target=STATE.before)}), {})
+    assert "5.15: 580.1 on 1 host" in same, "released or rebooted"
     none = upgrade_plan_text(plan(hosts={}, left_out=(LeftOut("x", "no GPU"),)), {})
     assert none == "No host to change.\nleft out: x: no GPU"
 
