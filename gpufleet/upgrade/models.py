@@ -95,10 +95,6 @@ class Plan:
     resumed: bool = False
 
     @property
-    def groups(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(state.group for state in self.hosts.values()))
-
-    @property
     def waves(self) -> list[list[str]]:
         """The canaries, then the other waves."""
         numbers = sorted({state.wave for state in self.hosts.values()})
