@@ -16,6 +16,7 @@ from gpufleet.doctor.text import show_verdicts
 from gpufleet.facts.gpu import Listed
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.model import NodeFacts
+from gpufleet.status.models import SeenHost
 from tests.unit.doctor.faults import FAULTS, RTX_5090, lost, switched, unfit
 from tests.unit.doctor.machines import (
     SLOT,
@@ -177,15 +178,24 @@ def test_a_gpu_is_compared_with_gpus_of_other_hosts() -> None:
     assert causes(found) == {"gpu.vbios"}
 
 
-def test_a_fleet_with_one_fault_in_two_words() -> None:
+def shown(*hosts: SeenHost) -> list[str]:
     out = io.StringIO()
-    fleet = judged(seen("gpu-1", ill(79)), seen("gpu-2", ill(79, 79)), seen("gpu-3", machine()))
-    show_verdicts(Console(file=out, width=200), fleet)
-    lines = out.getvalue().splitlines()
-    assert lines[0].startswith("CRITICAL 2 hosts (gpu-[1-2]): gpu.xid_reboot: ")
-    assert lines[0].endswith("; the details differ by host")
-    assert lines[1] == "  Next: gpufleet doctor prod.py --limit gpu-1"
-    assert lines[2] == "PASS gpu-3"
+    show_verdicts(Console(file=out, width=400), judged(*hosts))
+    return out.getvalue().splitlines()
+
+
+def test_a_fleet_with_one_fault_in_two_words() -> None:
+    once, twice = ill(79), ill(79, 79)
+    lines = shown(seen("gpu-1", once), seen("gpu-2", twice), seen("gpu-3", machine()))
+    assert lines[0] == "CRITICAL 2 hosts (gpu-[1-2]): gpu.xid_reboot:"
+    details = [line.partition(": ") for line in lines[1:3]]
+    assert [host for host, _, _ in details] == ["  gpu-1", "  gpu-2"]
+    assert details[0][2] != details[1][2]
+    assert lines[3] == "  Next: gpufleet doctor prod.py --limit gpu-1"
+    assert lines[4] == "PASS gpu-3"
+    first, *_ = shown(seen("gpu-1", once), *(seen(f"gpu-{n}", twice) for n in (2, 3, 4)))
+    assert first.startswith("CRITICAL 4 hosts (gpu-[1-4]): gpu.xid_reboot: ")
+    assert first.endswith("; the details differ by host")
 
 
 def test_checks_come_after_checks_that_exist_and_never_after_themselves() -> None:
