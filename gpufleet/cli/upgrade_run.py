@@ -112,7 +112,7 @@ class Command:
         fleet = self._planned(kind, release=release)
         plan = fleet.plan
         nodes = {host: place.node for host, place in fleet.places.items() if host in plan.hosts}
-        click.echo(upgrade_plan_text(plan, fleet.work, nodes, fleet.leaving))
+        click.echo(upgrade_plan_text(plan, fleet.work, nodes, fleet.leaving, fleet.warnings))
         there = targets_there(plan.left_out, self.wanted)
         self._say_pins(plan.subject, {**there, **targets_in(plan.hosts)})
         if release and not plan.hosts:

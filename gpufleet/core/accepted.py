@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from gpufleet.core.findings import KNOWN_KINDS, Finding, Severity, finding_modules
 from gpufleet.core.settings import RoleSettings
-from gpufleet.core.visible import one_line
+from gpufleet.core.visible import one_line, printed_value
 
 _UNTIL = re.compile(r"until (?P<day>\d{4}-\d{2}-\d{2})(, ?\S.*)?", re.ASCII)
 _FORM = '"until YYYY-MM-DD", then a comma and a note if any: "until 2027-03-31, OPS-12"'
@@ -30,23 +30,31 @@ def _day(value: str) -> date:
         raise ValueError(f"has {value!r}, which is no day of the calendar") from error
 
 
-def _check_mapping(accepted: Any) -> Any:
+def _check(accepted: Any) -> Any:
     if not isinstance(accepted, Mapping):
         raise ValueError('must map codes to days, as in {"GF103": "until 2027-03-31, OPS-12"}')
-    return accepted
-
-
-def _check(accepted: dict[str, str]) -> dict[str, str]:
     if accepted:
         finding_modules(sys.modules["gpufleet"])
-    for code, value in accepted.items():
-        kind = KNOWN_KINDS.get(code)
-        if kind is None:
-            raise ValueError(f"has {code!r}, which is no code of a finding, such as GF103")
-        if kind.severity is Severity.BLOCKER:
-            raise ValueError(f"has {code}, a blocker: only warnings and infos can be accepted")
-        _day(value)
+    problems = [_problem(code, value) for code, value in accepted.items()]
+    if any(problems):
+        raise ValueError("; and ".join(filter(None, problems)))
     return accepted
+
+
+def _problem(code: object, value: object) -> str | None:
+    """Why an entry is no acceptance of a finding, or None."""
+    kind = KNOWN_KINDS.get(code) if isinstance(code, str) else None
+    if kind is None:
+        return f"has {printed_value(code)}, which is no code of a finding, such as GF103"
+    if kind.severity is Severity.BLOCKER:
+        return f"has {code}, a blocker: only warnings and infos can be accepted"
+    if not isinstance(value, str):
+        return f"has {printed_value(value)}, which must be {_FORM}"
+    try:
+        _day(value)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 class AcceptedFindings(RoleSettings):
@@ -55,12 +63,10 @@ class AcceptedFindings(RoleSettings):
     prefix = "accepted_"
     reserved = False
 
-    findings: Annotated[dict[str, str], BeforeValidator(_check_mapping), AfterValidator(_check)] = (
-        Field(
-            default_factory=dict,
-            description="Warnings and infos to hide until a date: code of the finding -> "
-            "`until YYYY-MM-DD`, optionally with a comma and a note.",
-        )
+    findings: Annotated[dict[str, str], BeforeValidator(_check)] = Field(
+        default_factory=dict,
+        description="Warnings and infos to hide until a date: code of the finding -> "
+        "`until YYYY-MM-DD`, optionally with a comma and a note.",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -33,9 +33,18 @@ def known_keys(roles: Roles) -> list[str]:
     return [role.prefix + name for role in roles for name in role.model_fields]
 
 
-def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
-    """A finding for each key that looks like a role's but is read by no role."""
-    return [_unknown(key, roles) for key in sorted(key for key in data if _is_unknown(key, roles))]
+def unknown_keys(
+    data: Mapping[str, Any], roles: Roles, given: Collection[str] = ()
+) -> list[Finding]:
+    """A finding for each key that looks like a role's but is read by no role. `given`: the keys
+    that the command line sets."""
+    found = sorted(key for key in data if _is_unknown(key, roles))
+    return [_unknown(key, roles, place_of_key(key, given)) for key in found]
+
+
+def place_of_key(key: str, given: Collection[str]) -> str:
+    """Where a key is set, for a message. `given`: the keys that the command line sets."""
+    return "--data" if key in given else "the inventory"
 
 
 @lru_cache(maxsize=4096)  # hosts have the same keys, and fuzzy matching is slow
@@ -54,7 +63,7 @@ def _near_miss(key: str, roles: Roles) -> str | None:
     return close[0] if close and close[0][0] == plain[:1] else None
 
 
-def _unknown(key: str, roles: Roles) -> Finding:
+def _unknown(key: str, roles: Roles, place: str) -> Finding:
     prefixes = (role.prefix for role in roles if key.startswith(role.prefix))
     prefix = max(prefixes, key=len, default="")
     close = _near_miss(key, roles) or _similar_key(key, prefix, roles)
@@ -63,7 +72,7 @@ def _unknown(key: str, roles: Roles) -> Finding:
         hint = f"Did you mean {close}?"
     other = "prefix" if prefix else "name"
     hint += f" If this is your own data, give it another {other}."
-    return findings.UNKNOWN_KEY(key=key, suggestion=hint)
+    return findings.UNKNOWN_KEY(key=key, place=place, suggestion=hint)
 
 
 def _similar_key(key: str, prefix: str, roles: Roles) -> str | None:

@@ -15,6 +15,7 @@ LOCAL_HOST = "@local"  # the machine's name in pyinfra, as a host and as an inve
 
 DETAILS = "`gpufleet doctor INVENTORY --limit HOST` shows those of one host."
 MAX_SHOWN_NAMES = 4  # names or ranges of names in a sentence
+MAX_DETAILED_HOSTS = 3  # hosts whose differing details are shown
 Thing = TypeVar("Thing", bound=Hashable)
 _NUMBERED = re.compile(r"(?P<head>.*?)(?P<number>\d+)(?P<tail>\D*)", re.ASCII)
 
@@ -93,7 +94,8 @@ def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, t
 def _fold_infos(
     found: Iterable[tuple[Finding, tuple[str, ...]]],
 ) -> list[tuple[Finding, tuple[str, ...]]]:
-    """Sort by severity, and merge infos of one code whose details differ by host."""
+    """Sort by severity, and merge infos of one code whose details differ by host, if there are too
+    many hosts to show them."""
     hosts = dict(found)
     infos: dict[str, list[Finding]] = defaultdict(list)
     entries: dict[Finding, tuple[str, ...]] = {}
@@ -105,8 +107,10 @@ def _fold_infos(
     for code, alike in infos.items():
         one = alike[0]
         names = tuple(dict.fromkeys(name for each in alike for name in hosts[each]))
-        if len({hosts[each] for each in alike}) == 1:  # such as infos of two runtimes on each host
-            entries |= dict.fromkeys(alike, names)
+        # the same hosts: such as infos of two runtimes on each host
+        same = len({hosts[each] for each in alike}) == 1
+        if same or len(names) <= MAX_DETAILED_HOSTS:
+            entries |= {each: hosts[each] for each in alike}
             continue
         if len(alike) > 1:
             title = KNOWN_KINDS[code].title if code in KNOWN_KINDS else one.message

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from gpufleet.core.names import count_noun, name_hosts
+from gpufleet.core.names import MAX_DETAILED_HOSTS, count_noun, name_hosts
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.doctor.export import next_steps, step_command
 from gpufleet.doctor.fix import fix_command
@@ -119,10 +119,10 @@ def _show_fleet(console: Console, judged: JudgedFleet) -> None:
     """Print one group for each verdict and cause, the worst first, then the numbers."""
     for verdict, members in _groups(judged.every):
         names = name_hosts([member.name for member in members])
-        causes = [member.causes[0] for member in members if member.causes]
+        causes = {member.name: member.causes[0] for member in members if member.causes}
         text = f"{names}: {_common(causes)}" if causes else names
         console.print(_heading(verdict, text))
-        for line in _next_lines(members, causes, judged.inventory):
+        for line in _next_lines(members, [*causes.values()], judged.inventory):
             console.print(Text(f"  {line}", "dim"))
     console.print()
     for noun, found in (("host", judged.hosts), ("cluster", judged.clusters)):
@@ -142,11 +142,15 @@ def _groups(found: Sequence[SubjectVerdict]) -> list[tuple[Verdict, list[Subject
     return [(verdict, members) for (verdict, _), members in ordered]
 
 
-def _common(causes: Sequence[CheckOutcome]) -> str:
-    """The cause that all hosts have, or the check's own sentence if the details differ."""
-    first = causes[0]
-    if len({each.cause for each in causes}) == 1:
+def _common(causes: Mapping[str, CheckOutcome]) -> str:
+    """The cause that all hosts have; if the details differ, those of each of a few hosts, or the
+    check's own sentence. `causes`: by host."""
+    first = next(iter(causes.values()))
+    if len({each.cause for each in causes.values()}) == 1:
         return f"{first.check}: {each_line(first.cause)}"
+    if len(causes) <= MAX_DETAILED_HOSTS:
+        lines = [f"{one_line(name)}: {each_line(each.cause)}" for name, each in causes.items()]
+        return "\n  ".join([f"{first.check}:", *lines])
     fails = {check.id: check.fails for check in all_checks()}
     return f"{first.check}: {fails[first.check].rstrip('.')}; the details differ by host"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -104,10 +104,13 @@ class ClusterSettings:
     gpu_operator: GpuOperatorSettings
 
 
-def load_cluster_settings(data: Mapping[str, Any]) -> tuple[ClusterSettings | None, list[Finding]]:
-    """The typed settings of a cluster in `data`, or None and all problems that prevent them."""
+def load_cluster_settings(
+    data: Mapping[str, Any], given: Collection[str] = ()
+) -> tuple[ClusterSettings | None, list[Finding]]:
+    """The typed settings of a cluster in `data`, or None and all problems that prevent them.
+    `given`: as in unknown_keys."""
     register_secrets_of(data)
-    problems = unknown_keys(data, ROLES)
+    problems = unknown_keys(data, ROLES, given)
     cluster = load_role(ClusterAccess, data, problems)
     device_plugin = load_role(DevicePluginSettings, data, problems)
     monitoring = load_role(MonitoringSettings, data, problems)

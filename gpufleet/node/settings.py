@@ -31,10 +31,12 @@ class NodeSettings:
         return cast(SettingsOf, self.by_role[role.name])
 
 
-def load_node_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
-    """The typed settings in `data`, or None and all errors."""
+def load_node_settings(
+    data: Mapping[str, Any], given: Collection[str] = ()
+) -> tuple[NodeSettings | None, list[Finding]]:
+    """The typed settings in `data`, or None and all errors. `given`: as in unknown_keys."""
     register_secrets_of(data)
-    problems = unknown_keys(data, ROLES)
+    problems = unknown_keys(data, ROLES, given)
     host = load_role(HostSettings, data, problems)
     load_role(UpgradeSettings, data, problems)
     load_role(AcceptedFindings, data, problems)
@@ -47,11 +49,14 @@ def load_node_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, li
     return NodeSettings(host, by_role), []
 
 
-def settings_problems(groups: Collection[str], data: Mapping[str, Any]) -> list[Finding]:
-    """Problems in the settings of a host or of a cluster. A host may be in the groups of both."""
+def settings_problems(
+    groups: Collection[str], data: Mapping[str, Any], given: Collection[str] = ()
+) -> list[Finding]:
+    """Problems in the settings of a host or of a cluster. A host may be in the groups of both.
+    `given`: as in unknown_keys."""
     found: list[Finding] = []
     if CLUSTERS not in groups or NODES_GROUP in groups:
-        found += load_node_settings(data)[1]
+        found += load_node_settings(data, given)[1]
     if CLUSTERS in groups:
-        found += load_cluster_settings(data)[1]
+        found += load_cluster_settings(data, given)[1]
     return list(dict.fromkeys(found))

@@ -14,6 +14,7 @@ from pyinfra.connectors.ssh import connector_data_meta
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.findings.settings import DATA_UNUSED, NEAR_MISS
 from gpufleet.core.inventory import letters_of
+from gpufleet.core.load_settings import place_of_key
 
 NEAR_GROUP = 0.85  # similarity of two groups that differ by a typo
 _DIGITS = re.compile(r"\d")
@@ -43,14 +44,20 @@ def find_misspelt_keys(host: Host) -> list[Finding]:
     groups = host.inventory.groups
     named = [name for name, data in host.inventory.group_data.items() if data and name != "all"]
     empty = [name for name in named if not groups.get(name)]
-    return [*misspelt_keys(host.data.dict()), *groups_meant(empty, host.groups, groups)]
+    given = host.inventory.get_override_data()
+    return [*misspelt_keys(host.data.dict(), given), *groups_meant(empty, host.groups, groups)]
 
 
-def misspelt_keys(data: Iterable[object]) -> list[Finding]:
-    """A warning for each key of a host's data that was probably meant to be a pyinfra key."""
+def misspelt_keys(data: Iterable[object], given: Collection[str] = ()) -> list[Finding]:
+    """A warning for each key of a host's data that was probably meant to be a pyinfra key. `given`:
+    the keys that the command line sets."""
     own = _keys_of_pyinfra()
     known = ((key, _meant(key, own)) for key in data if isinstance(key, str) and key not in own)
-    return [NEAR_MISS(key=key, meant=meant) for key, meant in known if meant]
+    return [
+        NEAR_MISS(key=key, place=place_of_key(key, given), meant=meant)
+        for key, meant in known
+        if meant
+    ]
 
 
 @cache

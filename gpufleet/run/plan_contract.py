@@ -36,7 +36,7 @@ def plan_differences(planned: Hosts, now: Hosts) -> list[tuple[str, Finding]]:
 
 
 def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
-    """The part of one plan that the other plan lacks."""
+    """The part of one plan that the other plan lacks, or how it differs if it lacks nothing."""
     if this is None:
         return "not in the plan"
     other = other or {}
@@ -46,5 +46,9 @@ def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> st
         return "; ".join(steps[:MAX_SHOWN_STEPS]) + (f"; and {more} more" if more > 0 else "")
     if this["status"] != other.get("status"):
         return str(this["status"])
-    differing = [name for name in this if name != "steps" and this[name] != other.get(name)]
-    return f"the same steps with other {' and '.join(differing)}" if differing else "no such step"
+    if any(step not in this["steps"] for step in other["steps"]):
+        return "no such step"
+    if this["steps"] != other["steps"]:
+        return "the same steps in another order or number"
+    differing = [name for name in {**this, **other} if this.get(name) != other.get(name)]
+    return f"the same steps with other {' and '.join(differing)}"

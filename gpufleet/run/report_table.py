@@ -23,7 +23,7 @@ from gpufleet.run.report import HostReport
 
 
 def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
-    """Print the tables, steps and findings with the hosts that share them, errors, a summary line.
+    """Print the tables, steps, errors, findings with the hosts that share them, a summary line.
 
     Names of hosts, versions and messages are text, never markup.
     """
@@ -48,12 +48,12 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
         for finding in host.findings
         if finding.severity is not Severity.INFO or not _hides_infos(host, dry=dry)
     )
-    for finding, names in same_findings(found):
-        print_finding(console, finding, names)
     for host in hosts:
-        for error in host.errors:
+        for error in host.errors:  # first: findings may be from before the failed step
             word = host.status if host.status == "not reached" else "failed"
             _say(console, word, "bold red", host.name, error)
+    for finding, names in same_findings(found):
+        print_finding(console, finding, names)
     for finding in own_entries() if dry and not is_quiet() else ():
         print_finding(console, finding)
     console.print(_summary(nodes, clusters, dry=dry), highlight=False, markup=False)

@@ -38,7 +38,8 @@ from gpufleet.run.report import BAD_STATUSES, HostReport
 from gpufleet.run.report_file import print_error, print_run_finding
 from gpufleet.run.step_results import add_operations
 
-Problems = Callable[[Collection[str], Mapping[str, Any]], list[Finding]]  # takes groups and data
+# takes groups, data and the keys of the command line
+Problems = Callable[[Collection[str], Mapping[str, Any], Collection[str]], list[Finding]]
 
 
 def begin_report(config: str, problems: Problems | None = None) -> None:
@@ -80,7 +81,7 @@ class RunReport(ReportedRun, BaseStateCallback):
         self.began: dict[str, float] = {}  # start of each host's current operation
         self.carried_out: Counter[str] = Counter()  # operations, by host
         self.touched: set[str] = set()  # hosts with a started operation
-        self.problems: Problems = lambda groups, data: []
+        self.problems: Problems = lambda groups, data, given: []
         self.plan_only = False
         self.left_out: set[str] = set()  # hosts that a deploy does not apply to
         self.display = Display(self)
@@ -253,7 +254,8 @@ class RunReport(ReportedRun, BaseStateCallback):
             part.status = "not reached"
             part.findings.append(explain_unreached(host))
             with suppress(Exception):  # a run that reaches the host reports it
-                part.findings += self.problems(host.groups, host.data.dict())
+                given = host.inventory.get_override_data()
+                part.findings += self.problems(host.groups, host.data.dict(), given)
         elif part.failed:
             part.status = "failed"
             if not part.errors and not any(found.blocks for found in part.findings):

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, Kind
 from gpufleet.core.names import count_noun, list_names
 from gpufleet.core.versions import branch_of
 from gpufleet.driver.action import lost_mig_devices
 from gpufleet.driver.catalog import devices_of
+from gpufleet.driver.findings.choice import NOT_IN_CATALOG
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import HOME
 from gpufleet.facts.gpu_work import gpu_work
@@ -21,6 +22,7 @@ from gpufleet.node.plan import NodePlan, plan_node, plan_steps
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.role.place import Place
+from gpufleet.toolkit.findings.choice import TOOLKIT_UNKNOWN_VERSION
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.models import HostView
@@ -28,7 +30,10 @@ from gpufleet.upgrade.plan import NEVER_A_GPU
 from gpufleet.upgrade.subjects import DISABLED
 
 NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"
-
+UNKNOWN_TARGETS: dict[Subject, Kind] = {
+    "driver": NOT_IN_CATALOG,
+    "toolkit": TOOLKIT_UNKNOWN_VERSION,
+}
 KEPT_FOLDER = f"{HOME}/upgrade"  # folder on a host for the files of a run
 
 
@@ -81,8 +86,12 @@ def view_of(seen: LookedHost, place: str, subject: Subject = "driver") -> HostVi
     known = _with_versions(view, seen, plan, subject)
     if not facts.gpus or known is None:
         return replace(view, refusals=(NO_GPU_NOW if _had_gpu(facts) else NEVER_A_GPU,))
-    unclear = known.target is None
-    found = _no_target(seen, plan, subject) if unclear else _obstacles(seen, known, subject)
+    if known.target is None:
+        found = _no_target(seen, plan, subject)
+    else:
+        aimed = seen.planned(subject, known.target)
+        found = _obstacles(seen, aimed, known, subject)
+        known = replace(known, warnings=_unknown_target(aimed, known, subject))
     if subject == "driver":  # also for a roll-back, whose target is not known here
         found += lost_mig_devices(driver, facts)
     return replace(known, refusals=tuple(dict.fromkeys(each.text for each in found)))
@@ -134,9 +143,20 @@ def _no_target(seen: LookedHost, plan: NodePlan, subject: Subject) -> list[Findi
     return [findings.NO_TARGET(reason=nothing), *plan.blockers]
 
 
-def _obstacles(seen: LookedHost, view: HostView, subject: Subject) -> list[Finding]:
-    """Why the host cannot be changed now."""
-    found = list(seen.planned(subject, view.target).blockers)
+def _unknown_target(aimed: NodePlan, view: HostView, subject: Subject) -> tuple[str, ...]:
+    """The warning that the catalog does not have the new version: only a repository may have it."""
+    kind = UNKNOWN_TARGETS.get(subject)
+    if kind is None or view.before == view.target:
+        return ()
+    found = (each for each in aimed.all_findings if each.code == kind.code and not each.blocks)
+    return tuple(f"{each.code} {each.sentences}" for each in found)
+
+
+def _obstacles(
+    seen: LookedHost, aimed: NodePlan, view: HostView, subject: Subject
+) -> list[Finding]:
+    """Why the host cannot be changed now. `aimed`: the plan of its target."""
+    found = list(aimed.blockers)
     if subject == "reboot" and seen.facts.controller:
         found.append(findings.OWN_MACHINE())
     if view.before is None or found:

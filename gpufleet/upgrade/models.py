@@ -21,6 +21,7 @@ class HostView:
     target: str | None = None
     work: tuple[str, ...] = ()  # on its GPUs
     refusals: tuple[str, ...] = ()  # why it cannot be changed
+    warnings: tuple[str, ...] = ()  # the catalog does not have its target
     place: str = ""  # value of the key of upgrade_wave_by
     kubelet: bool = False
     machine: str = ""  # its /etc/machine-id
@@ -92,10 +93,6 @@ class Plan:
     unreached: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
     resumed: bool = False
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(state.group for state in self.hosts.values()))
 
     @property
     def waves(self) -> list[list[str]]:

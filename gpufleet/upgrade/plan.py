@@ -114,7 +114,9 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
             found.append(replace(view, refusals=(other.text,)))
         else:
             lost = tuple(each for each in view.refusals if code_of(each) == MIG_DEVICES.code)
-            found.append(replace(view, target=state.before, loaded=None, refusals=lost))
+            found.append(
+                replace(view, target=state.before, loaded=None, refusals=lost, warnings=())
+            )
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.names import count_noun, list_names
+from gpufleet.core.names import count_noun, group_by_thing, list_names, name_hosts
 from gpufleet.core.progress import Active, RunProgress
 from gpufleet.core.visible import one_line
 from gpufleet.drain.nodes import EVENTS_NAMESPACE
@@ -53,38 +53,63 @@ def upgrade_plan_text(
     work: Mapping[str, Sequence[str]],
     nodes: Mapping[str, str] = NO_NODES,
     leaving: Mapping[str, Leaving] | None = None,
+    warnings: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Groups, waves and hosts that are left out. `work`: host -> work on its GPUs; `nodes`: host ->
-    name of its node; `leaving`: host -> pods that its drain evicts or waits for."""
+    name of its node; `leaving`: host -> pods that its drain evicts or waits for; `warnings`: host
+    -> warnings about its target."""
     left = [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
     if not plan.hosts:
         return "\n".join(map(one_line, ["No host to change.", *left]))
-    lines = [f"{count_noun(len(plan.hosts), 'host')} in {count_noun(len(plan.groups), 'group')}:"]
-    if plan.resumed:
-        lines.insert(0, f"Run {plan.run} is not finished: it goes on.")
-    for group in plan.groups:
-        members = [state for state in plan.hosts.values() if state.group == group]
-        moves = Counter(f"{state.before} -> {state.target}" for state in members)
+    open_ = {name: state for name, state in plan.hosts.items() if state.unfinished}
+    groups = dict.fromkeys(state.group for state in open_.values())
+    lines = _finished(plan) if plan.resumed else []
+    lines.append(f"{count_noun(len(open_), 'host')} in {count_noun(len(groups), 'group')}:")
+    for group in groups:
+        members = [state for state in open_.values() if state.group == group]
+        moves = Counter(map(_move, members))
         changes = (f"{move} on {count_noun(hosts, 'host')}" for move, hosts in moves.items())
         lines.append(f"  {group}: {', '.join(changes)}")
-    for number, hosts in enumerate(plan.waves, 1):
+    for number, every in enumerate(plan.waves, 1):
+        hosts = [name for name in every if name in open_]
+        if not hosts:
+            continue
         canaries = "canary" if len(hosts) == 1 else "canaries"
         first = number == 1 and plan.kind == "upgrade"
         word = canaries if first else f"wave of {len(hosts)}"
         lines.append(f"{number}. {word}: {list_names(hosts, MAX_SHOWN_HOSTS)}")
     lines.append(_limits(plan))
+    noted = ((name, each) for name in open_ for each in (warnings or {}).get(name, ()))
+    lines += [f"warning: {name_hosts(on)}: {each}" for each, on in group_by_thing(noted).items()]
     asks = plan.kind == "upgrade" and plan.subject != "reboot" and not plan.resumed
     lines += [PREPARES] if asks else []
-    busy = [(name, found) for name, found in work.items() if found and name in plan.hosts]
+    busy = [(name, found) for name, found in work.items() if found and name in open_]
     lines += [f"waits for GPU work on {name}: {list_names(list(found), 3)}" for name, found in busy]
-    for name, pods in (leaving or {}).items():
+    lines += _pod_lines({n: pods for n, pods in (leaving or {}).items() if n in open_})
+    lines += [f"node: {host} -> {node}" for host, node in nodes.items() if host != node]
+    return "\n".join(map(one_line, [*lines, *left]))
+
+
+def _pod_lines(leaving: Mapping[str, Leaving]) -> list[str]:
+    """The pods that the drains wait for, and those that they evict for good."""
+    lines = []
+    for name, pods in leaving.items():
         if waited := [f"{pod}: {why}" for pod, why in pods.waited.items()]:
             lines.append(f"waits for pods on {name}: {list_names(waited, 3)}")
         if ends := unreplaced_pods(pods):
             shown = list_names(ends, 3)
             lines.append(f"evicts from {name} what its controller may not replace: {shown}")
-    lines += [f"node: {host} -> {node}" for host, node in nodes.items() if host != node]
-    return "\n".join(map(one_line, [*lines, *left]))
+    return lines
+
+
+def _finished(plan: Plan) -> list[str]:
+    """The head of a run that goes on, and the hosts that it has finished, by state."""
+    lines = [f"Run {plan.run} is not finished: it goes on."]
+    for phase in Phase:
+        every = plan.hosts.items()
+        names = [name for name, state in every if state.phase is phase and not state.unfinished]
+        lines += [f"already {phase.value}: {list_names(names, MAX_SHOWN_HOSTS)}"] if names else []
+    return lines
 
 
 def _limits(plan: Plan) -> str:

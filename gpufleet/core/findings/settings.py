@@ -7,10 +7,10 @@ from gpufleet.core.findings import blocker, info, warning
 UNKNOWN_KEY = blocker(
     "GF201",
     "Unknown setting",
-    "Unsupported key {key} in the inventory: no role has it.",
+    "Unsupported key {key} in {place}: no role has it.",
     "{suggestion}",
-    description="The inventory sets {key}, which starts with the prefix of a role but is not one "
-    "of its keys. Nothing was done.",
+    description="The inventory or --data sets {key}, which starts with the prefix of a role but is "
+    "not one of its keys. Nothing was done.",
     advice="Correct the spelling (the finding suggests the closest key), or give your own data a "
     "name without a role's prefix.",
 )
@@ -37,7 +37,7 @@ CONTRADICTION = blocker(
 NEAR_MISS = warning(
     "GF204",
     "Key unknown to pyinfra",
-    "The inventory sets {key}, which neither pyinfra nor any role reads; it has no effect.",
+    "Neither pyinfra nor any role reads {key} in {place}; it has no effect.",
     "Did you mean {meant}? If this is your own data, give it another name.",
 )
 

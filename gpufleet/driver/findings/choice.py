@@ -45,8 +45,11 @@ NOT_IN_CATALOG = blocker(
     "GF111",
     "Driver not in the catalog",
     "Driver {what} is not in the catalog of {date}, {known}.",
-    "Correct it: `gpufleet catalog branches` lists what is known. To install a newer driver, such "
-    "as one of your own repository, set driver_allow_unknown = True; try it on one host first.",
+    "{remedy}",
+    advice="Correct it: `gpufleet catalog branches` lists what is known. To install a newer "
+    "driver, such as one of your own repository, set driver_allow_unknown = True; try it on one "
+    "host first. A complete version of a known branch is only a warning: the host's repositories "
+    "decide whether it exists.",
 )
 
 NOT_INSTALLABLE = blocker(

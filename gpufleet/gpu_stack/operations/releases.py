@@ -91,7 +91,8 @@ def current_cluster(*, supported_only: bool = False, preview: bool = False) -> C
     report = RunReport.of(state)
     part = report.host(host.name)
     part.kind = "cluster"
-    settings, problems = load_cluster_settings(host.data.dict())
+    given = host.inventory.get_override_data()
+    settings, problems = load_cluster_settings(host.data.dict(), given)
     if settings is None:
         report.block(host, problems)
         return None

@@ -203,7 +203,7 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     if meant := misspelt_cluster_group(host.groups, data):
         report.block(host, [MISSPELT_GROUP(name=meant)])
         return None
-    settings, problems = load_node_settings(data)
+    settings, problems = load_node_settings(data, host.inventory.get_override_data())
     if settings is None:
         report.block(host, problems)
         return None

@@ -61,9 +61,9 @@ NOT_RESTORED = blocker(
 NOT_CONVERGED = blocker(
     "GF058",
     "Host is not converged",
-    "`gpufleet apply` would also change, besides the {subject}: {steps}.",
+    "`gpufleet apply` has other steps for this host: {steps}.",
     "Run `gpufleet apply INVENTORY --limit HOST` for this host first: an upgrade changes only the "
-    "{subject}.",
+    "version of the {subject}.",
 )
 
 NOT_PREPARED = blocker(

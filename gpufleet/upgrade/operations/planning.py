@@ -67,6 +67,7 @@ class PlannedRun:
     places: Mapping[str, NodeAt]
     work: Mapping[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs
     leaving: Mapping[str, Leaving] = field(default_factory=dict)  # pods of its nodes
+    warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)  # about targets
     reboots: Mapping[str, str] = field(default_factory=dict)  # node_reboot for the steps
 
 
@@ -119,6 +120,7 @@ def read_run_hosts(
         places=places,
         work={view.name: view.work for view in views},
         leaving={} if ends else _leaving(plan, places, settings),
+        warnings={view.name: view.warnings for view in views},
         reboots={t.name: "never" for t in targets if _never_reboots(t, settings, places)},
     )
 

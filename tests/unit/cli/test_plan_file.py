@@ -17,10 +17,11 @@ from gpufleet.run.plan_contract import contract_of_host
 from gpufleet.verify.inventory import Target
 
 SCHEMA = json.loads((Path(gpufleet.run.__file__).parent / "plan.schema.json").read_text())
+STEPS = ["driver: install the driver: 580.1", "hold"]
 NODE = {
     "status": "planned",
     "plan": {
-        "steps": ["driver: install the driver: 580.1"],
+        "steps": STEPS,
         "versions": {"driver": {"before": None, "after": "580.1"}},
         "digests": {"/etc/a": "aa"},
         "impact": {"restarts": {"docker.service": 3}, "sources": {}, "files": ["/etc/a"],
@@ -32,6 +33,10 @@ LAB = {"status": "converged", "plan": {"steps": [], "releases": [{"name": "x", "
 
 def node(**plan: Any) -> dict[str, Any]:
     return NODE | {"plan": NODE["plan"] | plan}  # type: ignore[operator]
+
+
+UNVERSIONED = node()
+UNVERSIONED["plan"].pop("versions")
 
 
 @pytest.fixture
@@ -157,10 +162,14 @@ def test_how_busy_a_host_is_may_change(
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        (node(steps=["driver: 580.2"]), "the driver: 580.1; now: driver: 580.2. Nothing"),
+        (node(steps=["driver: 580.2"]), "the driver: 580.1; hold; now: driver: 580.2. Nothing"),
         (node(steps=list("abcde")), "now: a; b; c; and 2 more. Nothing"),
         (node(digests={"/etc/a": "bb"}), "the same steps with other digests"),
         (node(versions={}), "the same steps with other versions"),
+        (UNVERSIONED, "now: the same steps with other versions. Nothing"),
+        (node(steps=STEPS[:1], versions={}), "planned: hold; now: no such step. Nothing"),
+        (node(steps=[]), "planned: driver: install the driver: 580.1; hold; now: no such step. "),
+        (node(steps=STEPS[::-1]), "now: the same steps in another order"),
         ({"status": "failed", "plan": {"steps": []}}, "now: failed"),
         (None, "now: not in the plan"),
     ],

@@ -35,6 +35,14 @@ def test_what_is_no_acceptance_is_a_finding(groups: tuple[str, ...], value: obje
     assert (found.code, found.blocks, "accepted_findings" in found.message) == ("GF202", True, True)
 
 
+def test_every_entry_that_is_none_is_named_at_once() -> None:
+    day = "until 2027-03-31"
+    value = {"GF103": day, "GF000": day, 104: day, "GF112": day, "GF104": "tomorrow", "GF117": 2027}
+    (found,) = settings_problems(("gpu_nodes",), {"accepted_findings": value})
+    for said in ("'GF000'", "has 104,", "GF112", "'tomorrow'", "has 2027,"):
+        assert said in found.message
+
+
 @pytest.mark.parametrize("value", ["until 2027-03-31", "until 2027-03-31, OPS-12, and more"])
 def test_what_is_one_is_not(value: str) -> None:
     assert KNOWN_KINDS["GF112"].severity is Severity.BLOCKER

@@ -68,10 +68,13 @@ def test_infos_of_one_code_are_one_entry_also_where_their_details_differ() -> No
 
     old, new = (finding(Severity.INFO, each) for each in ("20", "24"))
     worse = finding(Severity.WARNING, "19"), finding(Severity.WARNING, "18")
-    found = same_findings([("a", old), ("b", new), ("c", old), ("d", worse[0]), ("e", worse[1])])
+    few = [("a", old), ("b", new), ("c", old), ("d", worse[0]), ("e", worse[1])]
+    found = same_findings([*few, ("f", new)])
     assert [(each.severity, hosts) for each, hosts in found] == [
-        (Severity.WARNING, ("d",)), (Severity.WARNING, ("e",)), (Severity.INFO, ("a", "c", "b")),
+        (Severity.WARNING, ("d",)), (Severity.WARNING, ("e",)),
+        (Severity.INFO, ("a", "c", "b", "f")),
     ]  # fmt: skip
+    assert same_findings(few)[2:] == [(old, ("a", "c")), (new, ("b",))], "the details of few hosts"
     assert same_findings([("a", old), ("c", old)]) == [(old, ("a", "c"))]
     assert same_findings([("a", old), ("a", new)]) == [(old, ("a",)), (new, ("a",))]
     both = same_findings([("a", old), ("a", new), ("b", old), ("b", new)])

@@ -142,7 +142,8 @@ def test_no_registered_secret_is_left(secrets: list[str], text: str) -> None:
 
 def test_a_finding_and_a_report_hide_secrets(tmp_path: Path) -> None:
     register_secret("s3cret/715")
-    assert "s3cret" not in str(UNKNOWN_KEY(key="s3cret/715", suggestion="s3cret%2F715"))
+    unknown = UNKNOWN_KEY(key="s3cret/715", place="--data", suggestion="s3cret%2F715")
+    assert "s3cret" not in str(unknown)
     report = tmp_path / "report.json"
     assert write_file(report, lambda: '{"errors": "s3cret/715"}')
     assert report.read_text() == '{"errors": "***"}'

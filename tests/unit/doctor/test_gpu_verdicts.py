@@ -180,26 +180,34 @@ def test_a_gpu_is_compared_with_gpus_of_other_hosts() -> None:
     assert causes(found) == {"gpu.vbios"}
 
 
-def test_a_fleet_with_one_fault_in_two_words() -> None:
+def shown(*hosts: SeenHost, **clusters: dict[str, Any]) -> list[str]:
     out = io.StringIO()
-    fleet = judged(seen("gpu-1", ill(79)), seen("gpu-2", ill(79, 79)), seen("gpu-3", machine()))
-    show_verdicts(Console(file=out, width=200), fleet)
-    lines = out.getvalue().splitlines()
-    assert lines[0].startswith("CRITICAL 2 hosts (gpu-[1-2]): gpu.xid_reboot: ")
-    assert lines[0].endswith("; the details differ by host")
-    assert lines[1] == "  Next: gpufleet doctor prod.py --limit gpu-1"
-    assert lines[2] == "PASS gpu-3"
+    show_verdicts(Console(file=out, width=400), judged(*hosts, **clusters))
+    return out.getvalue().splitlines()
+
+
+def test_a_fleet_with_one_fault_in_two_words() -> None:
+    once, twice = ill(79), ill(79, 79)
+    lines = shown(seen("gpu-1", once), seen("gpu-2", twice), seen("gpu-3", machine()))
+    assert lines[0] == "CRITICAL 2 hosts (gpu-[1-2]): gpu.xid_reboot:"
+    details = [line.partition(": ") for line in lines[1:3]]
+    assert [host for host, _, _ in details] == ["  gpu-1", "  gpu-2"]
+    assert details[0][2] != details[1][2]
+    assert lines[3] == "  Next: gpufleet doctor prod.py --limit gpu-1"
+    assert lines[4] == "PASS gpu-3"
+    first, *_ = shown(seen("gpu-1", once), *(seen(f"gpu-{n}", twice) for n in (2, 3, 4)))
+    assert first.startswith("CRITICAL 4 hosts (gpu-[1-4]): gpu.xid_reboot: ")
+    assert first.endswith("; the details differ by host")
 
 
 @pytest.mark.parametrize("hosts", [(), (seen("gpu-1", machine()),)], ids=["alone", "beside a host"])
 def test_a_cause_with_a_remedy_is_not_answered_by_the_plan(hosts: tuple[SeenHost, ...]) -> None:
     missing = HELM_MISSING(reason="it is not in PATH", oldest="3.8")
     part = HostReport("lab", kind="cluster", status="failed", findings=[missing]).as_dict()
-    out = io.StringIO()
-    show_verdicts(Console(file=out, width=400), judged(*hosts, lab=part))
-    assert "CRITICAL lab" in out.getvalue()
-    assert missing.remedy in out.getvalue()
-    assert "gpufleet plan" not in out.getvalue()
+    text = "\n".join(shown(*hosts, lab=part))
+    assert "CRITICAL lab" in text
+    assert missing.remedy in text
+    assert "gpufleet plan" not in text
 
 
 def test_checks_come_after_checks_that_exist_and_never_after_themselves() -> None:

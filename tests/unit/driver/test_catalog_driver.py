@@ -198,7 +198,10 @@ def test_versions_are_compared_as_numbers() -> None:
 
 
 def test_an_incomplete_version_blocks_and_the_repository_judges_a_whole_one() -> None:
-    assert not choose("ubuntu2204", T4, version="580.199.99").blocked
+    (whole, *_) = choose("ubuntu2204", T4, version="580.199.99").findings
+    assert (whole.code, whole.blocks) == ("GF111", False)
+    assert "--check" in whole.remedy
+    assert "driver_allow_unknown" not in whole.remedy, "it is not needed"
     assert choose("ubuntu2204", T4, version="580.199").blocked
     for exact, known in (("580.95", "580.95.05"), ("580.17", "580.173.02, 580.178.04")):
         (finding, *_) = choose("ubuntu2204", T4, version=exact).findings

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpufleet.core.load_settings import known_keys
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.gpu_stack.settings import ROLES
-from gpufleet.node.settings import load_node_settings
+from gpufleet.node.settings import load_node_settings, settings_problems
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 pytestmark = pytest.mark.claim("Every mistake in settings is reported at once.", level=1)
@@ -48,6 +48,14 @@ def test_every_mistake_is_reported_at_once() -> None:
     assert "write it in quotes" in text
     for key in ("driver_version", "toolkit_cdi", "node_reboot"):
         assert key in text
+
+
+@pytest.mark.parametrize("groups", [["gpu_nodes"], ["gpu_cluster"]])
+def test_a_key_of_the_command_line_is_not_looked_for_in_the_inventory(groups: list[str]) -> None:
+    data = {"driver_bransh": "580", "driver_versoin": "580.95.05"}
+    found = settings_problems(groups, data, given=["driver_bransh"])
+    assert [each.code for each in found] == ["GF201", "GF201"]
+    assert ["--data" in each.message for each in found] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ FACTS = RunFacts("inv.py", ("deploys/gpu_node.py",), START, START + timedelta(se
 
 def hosts() -> list[HostReport]:
     good = HostReport("gpu-1", status="converged", seconds=2.04)
-    good.findings = [NEAR_MISS(key="k", meant="m")]
+    good.findings = [NEAR_MISS(key="k", place="the inventory", meant="m")]
     bad = HostReport("gpu-\x1b[31m2", status="failed", failed=True)
     bad.findings = [findings.REPORT_LOST(path="/r", why="disk\x00 <full>")]
     bad.errors = ["E: no space\n\x1b]0;title\x07left"]

@@ -24,7 +24,9 @@ from gpufleet.run.near_misses import groups_meant, misspelt_keys
 def test_a_key_that_was_meant_for_pyinfra(key: str, meant: str) -> None:
     (finding,) = misspelt_keys({key: "hunter2"})
     assert (finding.code, finding.blocks) == ("GF204", False)
-    assert f"sets {key}," in finding.message
+    assert f"{key} in the inventory" in finding.message
+    (given,) = misspelt_keys({key: "hunter2"}, given=[key])
+    assert f"{key} in --data" in given.message
     assert f"Did you mean {meant}?" in finding.remedy
     assert "hunter2" not in str(finding)
 

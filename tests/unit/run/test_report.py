@@ -183,7 +183,8 @@ def test_the_tables_of_a_run_and_of_a_preview() -> None:
     lost = HostReport("gpu-04", errors=["Connect\n  no route"])
     text = "\n".join(line.rstrip() for line in of(*hosts(), lost, lab, dry=False).splitlines())
     assert text.startswith(TABLES)
-    assert text.endswith(f"not reached gpu-04: Connect\n  no route\n{SUMMARY}")
+    assert "not reached gpu-04: Connect\n  no route\nGF552" in text
+    assert text.endswith(f"\n{SUMMARY}")
     preview = "\n".join(line.rstrip() for line in of(*hosts(), lost, lab).splitlines())
     words = {"GPU nodes": "Plan", "Clusters": "Plan of the clusters", "  failed ": "  blocked"}
     for word, other in words.items():
@@ -209,6 +210,7 @@ def test_blockers_and_errors_are_reported_with_what_to_do() -> None:
     assert "GF552" in text
     assert "node_reboot" in text
     assert "[brackets] are shown as they are" in text
+    assert text.index("failed gpu-02: ") < text.index("GF552"), "the failure comes first"
 
 
 def test_infos_of_a_converged_host_are_in_the_plan_alone() -> None:

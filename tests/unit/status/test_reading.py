@@ -10,7 +10,7 @@ from gpufleet.status.operations import _seen
 
 def test_a_host_that_was_not_read_keeps_its_own_groups_and_what_is_wrong_with_its_data() -> None:
     problem = UNREACHABLE(host="gpu-07", cause="timed out")
-    missed = NEAR_MISS(key="ssh_usr", meant="ssh_user")
+    missed = NEAR_MISS(key="ssh_usr", place="the inventory", meant="ssh_user")
     groups = ("@ssh", "gpu_nodes", "lab", "gpu_nodes")
     data = {"rack": 7, "ssh_password": "hunter22", "repo": "https://me:pw@host/x", "map": {"a": 1}}
     host = _seen(Gathered("gpu-07", data, None, problem, misspelt=(missed,), groups=groups))

@@ -100,7 +100,7 @@ def test_wrong_settings_and_missing_privileges_block() -> None:
 
 
 def test_data_without_an_effect_is_said() -> None:
-    missed = NEAR_MISS(key="drver_branch", meant="driver_branch")
+    missed = NEAR_MISS(key="drver_branch", place="the inventory", meant="driver_branch")
     host = replace(seen("a", healthy(), driver_enabled=False), problems=(missed,))
     (found,) = fleet(host).rows
     assert [(note.flag, note.finding) for note in found.notes] == [("settings", missed)]

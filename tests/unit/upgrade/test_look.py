@@ -52,6 +52,18 @@ def test_no_version_that_nobody_requested_is_chosen(converged: NodeFacts) -> Non
     assert of(converged, "toolkit", driver_version=None).target  # documented: the newest
 
 
+def test_an_unknown_version_is_a_warning_and_an_unknown_branch_an_obstacle(
+    converged: NodeFacts,
+) -> None:
+    newer = view(converged, driver_version="580.999.99")
+    assert newer.refusals == view(converged, driver_version=NEW).refusals
+    assert [each.split()[0] for each in newer.warnings] == ["GF111"]
+    assert view(converged, driver_version=NEW).warnings == ()
+    assert "GF111" in codes(view(converged, driver_version="999.1"))
+    toolkit = of(converged, "toolkit", toolkit_version="1.99.0", driver_version="580.999.99")
+    assert [each.split()[0] for each in toolkit.warnings] == ["GF162"]
+
+
 def test_work_is_waited_for_and_no_obstacle(converged: NodeFacts) -> None:
     work = (GpuProcess(7, "python", ("/dev/nvidia0",), "python train.py"),)
     found = view(replace(converged, gpu_processes=work, gpu_pods=2), driver_version=NEW)
@@ -72,6 +84,15 @@ def test_a_host_that_would_be_changed_in_other_ways_is_left_out(bare: NodeFacts)
     found = view(replace(bare, modules={"nvidia": OLD}), driver_version=NEW)
     assert found.before is None
     assert not found.converged
+
+
+def test_the_steps_of_a_host_that_is_not_converged_name_their_role_once(
+    converged: NodeFacts,
+) -> None:
+    broken = view(replace(converged, module_on_disk=None), driver_version=NEW)
+    (reason,) = (each for each in broken.refusals if each.startswith("GF058"))
+    assert "driver: repair" in reason
+    assert "driver: driver:" not in reason
 
 
 @pytest.mark.parametrize(("count", "text"), [(1, "1 GPU pod"), (2, "2 GPU pods")])

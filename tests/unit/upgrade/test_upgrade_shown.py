@@ -61,8 +61,37 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
     )
     one_wave = upgrade_plan_text(plan(hosts={"h": STATE}), {})
     assert "at most 1 out of service; one wave, no soak; stops at" in one_wave
+    same = upgrade_plan_text(plan(hosts={"h": replace(STATE, target=STATE.before)}), {})
+    assert "5.15: 580.1 on 1 host" in same, "released or rebooted"
     none = upgrade_plan_text(plan(hosts={}, left_out=(LeftOut("x", "no GPU"),)), {})
     assert none == "No host to change.\nleft out: x: no GPU"
+
+
+def test_a_run_that_goes_on_plans_only_the_hosts_that_it_has_not_finished() -> None:
+    done, out = STATE.moved(Phase.DONE, 5.0), STATE.moved(Phase.DONE, 5.0, out=True)
+    other = replace(STATE, group="L40S", phase=Phase.STUCK)
+    hosts = {"h": done, "k": other, "i": replace(STATE, wave=1), "j": replace(out, wave=1)}
+    pods = {name: Leaving(waited={"ns/a": "it runs"}) for name in hosts}
+    resumed = plan(hosts=hosts, resumed=True)
+    lines = upgrade_plan_text(resumed, {"h": ("train",)}, {}, pods).splitlines()
+    assert [line for line in lines if not line.startswith("at most ")] == [
+        "Run r is not finished: it goes on.",
+        "already done: h",
+        "already stuck: k",
+        "2 hosts in 1 group:",
+        "  2 x A100, ubuntu2204, 5.15: 580.1 -> 580.2 on 2 hosts",
+        "2. wave of 2: i, j",
+        "waits for pods on i: ns/a: it runs",
+        "waits for pods on j: ns/a: it runs",
+    ]
+
+
+def test_a_warning_about_the_target_is_there_once_for_its_hosts() -> None:
+    warnings = dict.fromkeys(("h", "i", "gone"), ("GF111 Driver 580.2 is not in the catalog.",))
+    lines = upgrade_plan_text(plan(), {}, warnings=warnings).splitlines()
+    assert [line for line in lines if line.startswith("warning: ")] == [
+        "warning: 2 hosts (h, i): GF111 Driver 580.2 is not in the catalog."
+    ]
 
 
 def test_what_hosts_say_moves_no_cursor() -> None:
