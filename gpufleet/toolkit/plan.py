@@ -11,6 +11,8 @@ from gpufleet.core.findings import Finding, Severity, as_warnings
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.formats.edits import NotUnderstood
+from gpufleet.formats.toml_text import TOML
 from gpufleet.packages.holds import lock_plugin, to_hold
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import PackageTransaction
@@ -18,6 +20,7 @@ from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
 from gpufleet.toolkit.engines import other_engines
 from gpufleet.toolkit.findings import choice as kinds
 from gpufleet.toolkit.findings import runtimes as found
+from gpufleet.toolkit.findings.config import TOOLKIT_FILE_INVALID
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import CdiPart, PendingPart, ToolkitEntry, recorded_runtimes
 from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
@@ -202,11 +205,16 @@ def _action(choice: ToolkitChoice, before: str | None, facts: NodeFacts) -> tupl
 
 
 def _inspect(settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog) -> list[Finding]:
-    """Findings about the host: old packages, runtimes that are not configured."""
+    """Findings about the host: old packages, a file that the toolkit cannot read, runtimes that are
+    not configured."""
     findings = []
     legacy = [name for name in catalog.toolkit.packages_removed.names if name in facts.packages]
     if legacy:
         findings.append(kinds.LEGACY_PACKAGES(packages=", ".join(legacy)))
+    try:
+        TOML.parse(facts.texts.get(RUNTIME_CONFIG_PATH) or "")
+    except NotUnderstood as error:
+        findings.append(TOOLKIT_FILE_INVALID(file=RUNTIME_CONFIG_PATH, reason=error))
     names = {runtime.name for runtime in facts.runtimes.values()}
     engines = other_engines(facts)
     findings += engines

@@ -62,6 +62,14 @@ NO_CGROUPS = warning(
     "docker without root then needs CDI devices: docker run --device nvidia.com/gpu=all.",
 )
 
+TOOLKIT_FILE_INVALID = warning(
+    "GF449",
+    "Invalid configuration of the container toolkit",
+    "{file} is not valid TOML: {reason}. The runtime nvidia starts no container.",
+    "Repair the file: `nvidia-ctk config --config-file={file}` prints it once it is valid. Or move "
+    "it away: the toolkit then has its defaults.",
+)
+
 LEFT_CHANGED = warning(
     "GF423",
     "Modified setting left in place",

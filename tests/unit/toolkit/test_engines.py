@@ -25,6 +25,9 @@ OWN = {
 }
 NO_CGROUPS = "[nvidia-container-cli]\nno-cgroups = true\n"
 DOCKER = Runtime("docker", "28.3.2", "docker.service", "/etc/docker/daemon.json", running=True)
+CONTAINERD = Runtime(
+    "containerd", "2.1.5", "containerd.service", "/etc/containerd/config.toml", running=True
+)
 
 
 def named(facts: NodeFacts) -> set[str]:
@@ -89,3 +92,11 @@ def test_a_setting_for_rootless_docker_is_named_beside_docker_of_root(
     """NVIDIA/nvidia-container-toolkit#381 and #85, NVIDIA/dcgm-exporter#440."""
     files = file(DAEMON, None) | file("/etc/nvidia-container-runtime/config.toml", text)
     assert ("GF448" in codes(plan(bare_host(runtimes=runtimes, files=files)))) is there
+
+
+def test_a_file_that_the_toolkit_cannot_read_is_named_once() -> None:
+    both = {each.name: each for each in (DOCKER, CONTAINERD)}
+    files = file("/etc/nvidia-container-runtime/config.toml", 'root = "[broken/\n')
+    found = plan(bare_host(runtimes=both, files=files))
+    (one,) = [each for each in found.findings if each.code == "GF449"]
+    assert "line 1" in one.message
