@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from gpufleet.cli.interrupts import ended_by_interrupt
 from gpufleet.cli.output import (
     limit_option,
     metrics_option,
@@ -156,14 +157,16 @@ def doctor(
     if purpose:
         judged = judge_states(inventory, limit, checks)
     elif wanted:
-        from gpufleet.cli.diagnosis import print_verdicts
-        from gpufleet.cli.fixing import fix_inventory
+        with ended_by_interrupt():
+            from gpufleet.cli.diagnosis import print_verdicts
+            from gpufleet.cli.fixing import fix_inventory
 
         judged = fix_inventory(inventory, limit, wanted, now, yes=yes)
     else:
         # Imported here because plans and pyinfra load slowly, and a prolog needs neither.
-        from gpufleet.cli.diagnosis import print_verdicts, read_fleet
-        from gpufleet.cli.evidence import judge_with_evidence
+        with ended_by_interrupt():
+            from gpufleet.cli.diagnosis import print_verdicts, read_fleet
+            from gpufleet.cli.evidence import judge_with_evidence
 
         if archive:
             judged, collected = judge_with_evidence(
@@ -174,9 +177,12 @@ def doctor(
     written = xml is None or write_file(xml, partial(doctor_junit, judged.every))
     metrics = partial(doctor_metrics_text, judged, now)
     written = store_metrics(textfile, metrics, DOCTOR_METRICS_PREFIX) and written and collected
-    if purpose:
-        click.echo(prolog_line(judged))
-    else:
-        print_verdicts(judged, now, as_json=as_json_)
     status = STATUS_OF_VERDICT[judged.verdict]
+    try:
+        if purpose:
+            click.echo(prolog_line(judged))
+        else:
+            print_verdicts(judged, now, as_json=as_json_)
+    except (OSError, SystemExit) as error:  # rich exits with 1 if the reader has ended
+        raise SystemExit(max(status, ExitStatus.FAILED)) from error
     click.get_current_context().exit(status if written else max(status, ExitStatus.FAILED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import sys
@@ -28,6 +29,7 @@ MAX_INPUT_BYTES = 16 * 2**20  # of standard input
 MAX_SUGGESTIONS = 15  # keys that one message names
 _DIGITS = re.compile(r"\d{3}", re.ASCII)  # the number of a code
 _CODE = re.compile(r"\bGF\d{3}\b", re.ASCII)
+_JOINED_XID = re.compile(r"(?i)^xid_?(?=\d)")  # as in xid79
 _NAME = re.compile(r"(?i:GF\w+|xid[-_ ]?\w+)|\d{3}|[a-z][a-z0-9]*(?:_[a-z0-9]+)+", re.ASCII)
 
 
@@ -74,7 +76,8 @@ def _explained(words: Sequence[str], rooms: Mapping[str, str]) -> list[Explained
 def _standard_input() -> str:
     """The text on standard input. Raises UsageError if it is empty."""
     taken = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES)
-    text = taken.decode("utf-8", "replace")
+    wide = taken.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as PowerShell's > writes
+    text = taken.decode("utf-16" if wide else "utf-8", "replace")
     if not text.strip():
         raise click.UsageError("Give a code, a data key or an error, or an error on stdin.")
     return text
@@ -91,7 +94,7 @@ def _name(word: str, keys: Mapping[str, str], rooms: Mapping[str, str]) -> Expla
         return Explained("key", word, keys[word])
     if code in KNOWN_KINDS or code.startswith(SANDBOX_CODES):
         return describe_finding(code, rooms)
-    if found := xid_cause(word):
+    if found := xid_cause(_JOINED_XID.sub("XID ", word)):
         return Explained("cause", found.name, cause_text(found), found)
     raise click.UsageError(_unknown(word, keys))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from gpufleet.cli.interrupts import ended_by_interrupt
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import NoHome
 from gpufleet.core.stopped import Stopped
@@ -34,11 +35,11 @@ class LazyGroup(click.Group):
         prepare_streams()
         if sys.stdout is None:
             click.echo("Error: standard output is closed. Name a file, or /dev/null.", err=True)
-            sys.exit(ExitStatus.FAILED)
+            sys.exit(ExitStatus.USAGE)
         try:
             return super().main(*args, **kwargs)
         finally:
-            _end_where_full(isinstance(sys.exc_info()[1], OSError))
+            _end_where_full(sys.exc_info()[1])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Exit as interrupted after Ctrl+C, for which click exits with 1."""
@@ -82,7 +83,8 @@ class LazyGroup(click.Group):
         if target is None:
             return super().get_command(ctx, cmd_name)
         module, _, attribute = target.partition(":")
-        command = getattr(importlib.import_module(module), attribute)
+        with ended_by_interrupt():
+            command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
@@ -94,9 +96,12 @@ class LazyGroup(click.Group):
         return {point.name: point.value for point in found} | dict(self.lazy)
 
 
-def _end_where_full(unsaid: bool) -> None:
-    """End with status 1 if standard output is full, and say why unless its reader has ended.
-    `unsaid`: output was lost already; then only a write, not a flush, shows the error."""
+def _end_where_full(ending: BaseException | None) -> None:
+    """End with status 1 or higher if standard output is full, and say why unless its reader has
+    ended. `ending`: the exception that ends the command, with its status. If it is an OSError, or
+    caused by one, output was lost already; then only a write, not a flush, shows the error."""
+    unsaid = isinstance(ending, OSError) or isinstance(getattr(ending, "__cause__", 0), OSError)
+    status = getattr(ending, "code", 0)
     try:
         sys.stdout.write("\n" if unsaid else "")
         sys.stdout.flush()
@@ -106,4 +111,4 @@ def _end_where_full(unsaid: bool) -> None:
             click.echo(f"Error: cannot write to standard output: {why}", err=True)
         with suppress(OSError, AttributeError):  # Python writes the rest when it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(ExitStatus.FAILED)
+        sys.exit(max(status, ExitStatus.FAILED) if isinstance(status, int) else ExitStatus.FAILED)

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
+from gpufleet.cli.interrupts import interrupt_main_greenlet
 from gpufleet.cli.output import print_note
 from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.cli.preview import hosts_of_report
@@ -67,7 +68,8 @@ def read_hosts_and_clusters(
 
     progress = Shown()
     try:
-        return read_hosts(inventory, limit, progress, health=health, before=before, more=more)
+        with interrupt_main_greenlet():
+            return read_hosts(inventory, limit, progress, health=health, before=before, more=more)
     except NoSuchHost as error:
         found = unmatched_limit(error.name, inventory, error.hosts, error.groups)
         click.echo(str(VerifyError(found)), err=True)

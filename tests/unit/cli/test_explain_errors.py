@@ -106,6 +106,8 @@ def test_the_json_is_as_its_schema_says(words: tuple[str, ...], given: str) -> N
     [
         ("XID-79",),
         ("xid", "79"),
+        ("xid79",),
+        ("XID_79",),
         ("Xid 79",),
         ("NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen",),
     ],
@@ -115,6 +117,13 @@ def test_an_xid_is_explained(words: tuple[str, ...]) -> None:
     assert done.exit_code == 0
     assert "XID 79" in done.stdout
     assert "fell off" in done.stdout
+
+
+def test_a_text_in_utf_16_is_read() -> None:
+    """PowerShell's > writes it."""
+    line = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus"
+    done = explain(given=line.encode("utf-16"))
+    assert (done.exit_code, "XID 79" in done.stdout) == (0, True)
 
 
 @pytest.mark.parametrize("word", ["XID-7", "xid-999", "XID-x"])

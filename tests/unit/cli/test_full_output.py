@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpufleet.cli import diagnosis, main, status
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.run.findings import UNREACHABLE
+from gpufleet.status.models import SeenHost
 from tests.unit.status.fleets import healthy, seen
 
 WHY = "No space left on device"
@@ -37,9 +41,13 @@ class Full:
         return False
 
 
-def ends(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def ends(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, hosts: Sequence[SeenHost] = HOSTS
+) -> Any:
     for module in (status, diagnosis):
-        monkeypatch.setattr(module, "read_hosts_and_clusters", lambda *words, **more: (HOSTS, []))
+        monkeypatch.setattr(
+            module, "read_hosts_and_clusters", lambda *words, **more: ([*hosts], [])
+        )
     with pytest.raises(SystemExit) as ended:
         main.main(words)
     return ended.value.code
@@ -69,6 +77,16 @@ def test_doctor_says_why_nothing_is_printed(
     monkeypatch.setattr(sys, "stdout", stdout)
     assert ends(["doctor", "inv.py", *words], monkeypatch) == 1
     assert "Error: cannot write to standard output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_verdict_that_cannot_be_printed_is_in_the_exit_status(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], late: bool
+) -> None:
+    monkeypatch.setattr(sys, "stdout", Full(late=late))
+    unknown = SeenHost("gpu-01", problem=UNREACHABLE(host="gpu-01", cause="no route"))
+    assert ends(["doctor", "inv.py", *words], monkeypatch, [unknown]) == ExitStatus.CRITICAL
 
 
 OTHERS = [
@@ -123,5 +141,5 @@ def test_no_command_runs_where_standard_output_is_closed(
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(SystemExit) as ended:
         main.main(words)
-    assert ended.value.code == 1
+    assert ended.value.code == ExitStatus.USAGE
     assert capsys.readouterr().err.startswith("Error: standard output is closed.")
