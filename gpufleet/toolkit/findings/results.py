@@ -29,6 +29,14 @@ RUNTIME_UNDEFINED = warning(
     "{runtime}.",
 )
 
+RUNTIME_TO_DEFINE = warning(
+    "GF449",
+    "Default runtime is not defined yet",
+    "{setting} of {runtime} is {name}, and none of its configuration files defines a runtime "
+    "{name}: {effect}.",
+    "`gpufleet apply` adds it to {file}. If {unit} has failed, start it after that.",
+)
+
 LOW_LEVEL_RUNTIME = warning(
     "GF444",
     "Low-level runtime is not in PATH",
