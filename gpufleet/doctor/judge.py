@@ -131,7 +131,7 @@ def _of_finding(check: DoctorCheck, finding: Finding, reading: Link) -> CheckOut
         finding.code,
         unit=reading.unit,
         place=reading.place,
-        steps=check.steps,
+        steps=reading.steps or check.steps,
     )
 
 
@@ -145,7 +145,7 @@ def _of_reading(check: DoctorCheck, reading: Link) -> CheckOutcome:
         reading.fault,
         unit=reading.unit,
         place=reading.place,
-        steps=check.steps,
+        steps=reading.steps or check.steps,
     )
 
 

@@ -114,6 +114,7 @@ class Link:
     unit: str = ""  # systemd unit to start or to look at
     verdict: Verdict | None = None  # of the fault, if not the severity of the check
     place: str = ""  # NAMESPACE/NAME of the pod or Service that the fault names
+    steps: tuple[str, ...] = ()  # next steps, if not those of the check
 
 
 @dataclass(frozen=True, slots=True)

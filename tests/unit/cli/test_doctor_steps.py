@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from gpufleet.core.entries import PackageManager
 from gpufleet.doctor.export import next_steps, step_command
 from gpufleet.doctor.models import CheckOutcome, DoctorCheck, SubjectVerdict, Verdict, load_steps
 from gpufleet.doctor.table import all_checks
@@ -17,6 +19,10 @@ from tests.unit.doctor.machines import judged, machine, verdict_on
 from tests.unit.status.fleets import seen
 
 UNFILLED = re.compile(r"\{\w*\}|\b(?:UNIT|GPU|HOST|POD|NAMESPACE|SERVICE)\b|''")
+FINISHES: dict[PackageManager, str] = {
+    "apt": "dpkg --configure -a",
+    "yum": "yum-complete-transaction",
+}
 KNOWN = {"gpu": "0000:17:00.0", "unit": "docker.service", "place": "gpu/plugin-x"}
 
 
@@ -36,6 +42,15 @@ def test_an_undefined_default_runtime_is_repaired_before_its_unit_is_started() -
 
 def test_a_failed_runtime_is_read_whatever_a_run_writes() -> None:
     assert "Next (on the host): journalctl -b -n 50 -u docker.service\n" in shown("docker failed")
+
+
+def test_an_interrupted_transaction_is_finished_by_the_package_manager_of_the_host() -> None:
+    fault = FAULTS["packages half installed"][0]
+    for manager, command in FINISHES.items():
+        found = verdict_on(replace(fault(machine()), package_manager=manager))
+        cause = next(each for each in found.causes if each.check == "host.packages")
+        ((_, step),) = next_steps(cause)
+        assert (step.command.split(" && ")[0], step.runs_on) == (command, "host")
 
 
 def commands(check: str, steps: tuple[str, ...], **known: str) -> list[str]:
