@@ -27,6 +27,7 @@ from gpufleet.host.findings import NOT_ROOT
 ANSWERS, BLOCKERS = ".answers", ".plan"  # checks of the unread, and of blockers of no other check
 OF_CLUSTERS = "cluster."
 OF_RUNTIMES = ("chain.nvidia_runtime", "chain.cgroups")  # their findings name no unit
+APPLY = "apply"  # the step that does not repair what is left to a person
 NO_READINGS: Readings = {}
 BUSY, PACKAGES = "host.busy", "host.packages"  # checks of changes by other programs
 
@@ -122,6 +123,9 @@ def _of_finding(check: DoctorCheck, finding: Finding, reading: Link) -> CheckOut
         verdict = Verdict.INFO
     elif finding.blocks and verdict is not Verdict.UNKNOWN:
         verdict = Verdict.CRITICAL
+    steps = reading.steps or check.steps
+    if finding.code in load_checks().by_hand:
+        steps = tuple(step for step in steps if step != APPLY)
     return CheckOutcome(
         check.id,
         verdict,
@@ -131,7 +135,7 @@ def _of_finding(check: DoctorCheck, finding: Finding, reading: Link) -> CheckOut
         finding.code,
         unit=reading.unit,
         place=reading.place,
-        steps=reading.steps or check.steps,
+        steps=steps,
     )
 
 

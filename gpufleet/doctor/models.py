@@ -90,6 +90,7 @@ class DoctorChecks(Entry):
     """checks.yaml"""
 
     about_changes: dict[str, str]
+    by_hand: dict[str, str]
     checks: tuple[DoctorCheck, ...]
 
 

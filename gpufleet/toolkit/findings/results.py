@@ -24,7 +24,7 @@ RUNTIME_UNDEFINED = warning(
     "GF441",
     "Default runtime is not defined",
     "{setting} of {runtime} is {name}, and none of its configuration files defines a runtime "
-    "{name}: {effect}. It was so before this run.",
+    "{name}: {effect}. gpufleet leaves it as it is.",
     "Add {example} to {file}, or set {setting} to a runtime that is defined, then restart "
     "{runtime}.",
 )

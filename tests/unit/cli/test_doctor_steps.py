@@ -40,6 +40,12 @@ def test_an_undefined_default_runtime_is_repaired_before_its_unit_is_started() -
     assert "--fix" not in text
 
 
+def test_an_apply_that_leaves_the_default_runtime_is_no_step() -> None:
+    text = shown("docker's default runtime is not defined")
+    assert "(GF441)" in text
+    assert "gpufleet apply prod.py" not in text
+
+
 def test_a_failed_runtime_is_read_whatever_a_run_writes() -> None:
     assert "Next (on the host): journalctl -b -n 50 -u docker.service\n" in shown("docker failed")
 
