@@ -39,8 +39,9 @@ STEPS_HEAD = (
     "A step interrupts less than the steps after it. gpufleet makes none of them without a "
     "request. Names in braces are filled in: `{inventory}` and `{host}` as they were typed, "
     "`{login}` is the address of the inventory with its user, port and key, `{gpu}` is the PCI "
-    "address of the GPU, `{unit}` the systemd unit that the check names. A name "
-    "in capitals, such as `GPU`, is yours to fill in. A step with a fix is the one that "
+    "address of the GPU, `{unit}` the systemd unit that the check names, `{namespace}` "
+    "and `{name}` are those of the pod or Service that it names. A step whose name is not known is "
+    "not shown. A step with a fix is the one that "
     "[`--fix`](../how-to/doctor-repairs.md#fix-what-is-safe) runs, with the command of its last "
     "column.",
     "",

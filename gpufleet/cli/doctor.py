@@ -18,13 +18,14 @@ from gpufleet.cli.output import (
 )
 from gpufleet.cli.prolog import judge_states
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.visible import one_line
 from gpufleet.doctor.export import (
     DOCTOR_METRICS_PREFIX,
     doctor_junit,
     doctor_metrics_text,
     prolog_line,
 )
-from gpufleet.doctor.fix import first_step_text, fixable_step
+from gpufleet.doctor.fix import fixable_step
 from gpufleet.doctor.models import DoctorCheck, Verdict
 from gpufleet.doctor.table import all_checks, choose_checks
 from gpufleet.run.report_file import JUNIT, NEW_FILE, write_file
@@ -66,8 +67,8 @@ def check_to_fix(name: str, inventory: str, *, yes: bool) -> DoctorCheck:
         raise click.UsageError("--fix takes one check.")
     check = next(each for each in all_checks() if each.id == names[0])
     if fixable_step(check) is None:
-        step = first_step_text(check, inventory)
-        raise click.UsageError(f"{check.id} has no safe fix. {step}")
+        shows = f"gpufleet doctor {one_line(inventory)} --check {check.id}"
+        raise click.UsageError(f"{check.id} has no safe fix. `{shows}` shows its next steps.")
     require_confirmation(yes, ())
     return check
 

@@ -1,4 +1,4 @@
-"""`gpufleet explain`: explain a finding or an XID by its code, a data key, or a pasted error."""
+"""`gpufleet explain`: explain a finding or an XID by its code, a data key, a check, or an error."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ import gpufleet
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import KNOWN_KINDS, finding_rooms
 from gpufleet.core.visible import one_line
+from gpufleet.doctor.explained import describe_check
+from gpufleet.doctor.models import DoctorCheck
+from gpufleet.doctor.table import all_checks
 from gpufleet.status.causes import find_causes, xid_cause
 from gpufleet.status.explained import (
     UNKNOWN_ERROR,
@@ -34,13 +37,14 @@ _NAME = re.compile(r"(?i:GF\w+|xid[-_ ]?\w+)|\d{3}|[a-z][a-z0-9]*(?:_[a-z0-9]+)+
 
 
 @click.command()
-@click.argument("words", metavar="CODE|KEY|ERROR...", nargs=-1)
+@click.argument("words", metavar="CODE|KEY|CHECK|ERROR...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(words: tuple[str, ...], as_json: bool) -> None:
-    """Explain a finding, an XID, a data key or a pasted error.
+    """Explain a finding, an XID, a data key, a check of doctor or a pasted error.
 
-    Examples: GF112 or 112, XID-79, driver_branch. Of a finding it prints what it means and what to
-    do, of a key its values and default. Runs replace the placeholders in braces.
+    Examples: GF112 or 112, XID-79, driver_branch, chain.runtime. Of a finding it prints what it
+    means and what to do, of a key its values and default, of a check its next steps. Runs replace
+    the placeholders in braces.
 
     An error is a message, a line of a log, or a screenful on standard input (`gpufleet explain <
     error.txt`, or `-`). Of an error it prints the cause, how to make sure, and what to do. If an
@@ -79,19 +83,25 @@ def _standard_input() -> str:
     wide = taken.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as PowerShell's > writes
     text = taken.decode("utf-16" if wide else "utf-8", "replace")
     if not text.strip():
-        raise click.UsageError("Give a code, a data key or an error, or an error on stdin.")
+        raise click.UsageError("Give a code, a key, a check or an error, or an error on stdin.")
     return text
 
 
 def _is_name(word: str, keys: Mapping[str, str]) -> bool:
-    return word in keys or _NAME.fullmatch(word) is not None
+    return word in keys or word in _checks() or _NAME.fullmatch(word) is not None
+
+
+def _checks() -> dict[str, DoctorCheck]:
+    return {check.id: check for check in all_checks()}
 
 
 def _name(word: str, keys: Mapping[str, str], rooms: Mapping[str, str]) -> Explained:
-    """The meaning of a finding, an XID or a key. Raises UsageError for an unknown word."""
+    """The meaning of a finding, an XID, a key or a check. Raises UsageError for an unknown word."""
     code = f"GF{word}" if _DIGITS.fullmatch(word) else word.upper()
     if word in keys:
         return Explained("key", word, keys[word])
+    if word in _checks():
+        return describe_check(_checks()[word])
     if code in KNOWN_KINDS or code.startswith(SANDBOX_CODES):
         return describe_finding(code, rooms)
     if found := xid_cause(_JOINED_XID.sub("XID ", word)):
@@ -116,10 +126,10 @@ def _unknown(word: str, keys: Mapping[str, str]) -> str:
         return f"No finding has the code {word}. Codes are GF and three digits."
     if word.startswith(("ssh_", "_")):
         return f"{one_line(word)} is a key of pyinfra, see `gpufleet docs connection`."
-    near = get_close_matches(word, keys, n=1)
+    near = get_close_matches(word, [*keys, *_checks()], n=1)
     end = f" Did you mean {near[0]}?" if near else ""
     whole = re.compile(rf"(?<![a-z]){re.escape(word)}(?![a-z])", re.IGNORECASE)
     about = [key for key, text in keys.items() if whole.search(text)]
     if 0 < len(about) <= MAX_SUGGESTIONS:  # "the" is in every text
         end += f" Data keys about it: {', '.join(about)}."
-    return f"{one_line(word)} is no code of a finding and no data key.{end}"
+    return f"{one_line(word)} is no code of a finding, no data key and no check of doctor.{end}"

@@ -95,6 +95,13 @@ def _runtime_of_kubelet(kubelet: KubeletAnswer) -> str:
     return next((ENDPOINTS[part] for part in ENDPOINTS if part in endpoint), "")
 
 
+def unit_of_runtime(facts: NodeFacts) -> str:
+    """The unit of the kubelet's runtime or else of the only one, "" if it is not known."""
+    name = _runtime_of_kubelet(facts.kubelet_answer) if facts.kubelet_answer else ""
+    own = [facts.runtimes[name]] if name in facts.runtimes else [*facts.runtimes.values()]
+    return own[0].unit if len(own) == 1 else ""
+
+
 def read_nvidia_runtime(facts: NodeFacts) -> Link | None:
     """Only nodes of Kubernetes: docker with the toolkit needs no runtime for `--gpus`. Of k3s and
     RKE2, finding GF447 reports it."""

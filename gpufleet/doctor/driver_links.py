@@ -40,7 +40,9 @@ def read_packages(facts: NodeFacts) -> Link:
         return Link("in order")
     if facts.lock_holder:
         return Link(f"{facts.broken}, while {facts.lock_holder} works")
-    return Link(facts.broken, f"A transaction of packages was interrupted: {facts.broken}.")
+    fault = f"A transaction of packages was interrupted: {facts.broken}."
+    step = "finish_dpkg" if facts.package_manager == "apt" else "finish_yum"
+    return Link(facts.broken, fault, steps=(step,))
 
 
 def read_pci_bus(facts: NodeFacts) -> Link:

@@ -22,23 +22,25 @@ from gpufleet.doctor.models import (
 
 DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
 DRAIN = "kubectl drain {host} --ignore-daemonsets --delete-emptydir-data"
-UNNAMED = {"gpu": "GPU", "unit": "UNIT", "host": "HOST"}  # in a command, if it is not known
+# part of a command -> field of the result that fills it
+FILLED = {"{gpu}": "gpu", "{unit}": "unit", "{namespace}": "place"}
 
 
 def next_steps(result: CheckOutcome) -> list[tuple[str, NextStep]]:
-    """The next steps of a result, by id."""
-    return [(name, load_steps().steps[name]) for name in result.steps]
+    """The next steps of a result, by id. A step lacks no name: it can be copied."""
+    unknown = [part for part, name in FILLED.items() if not getattr(result, name)]
+    steps = [(name, load_steps().steps[name]) for name in result.steps]
+    return [each for each in steps if not any(part in each[1].command for part in unknown)]
 
 
 def step_command(
     step: NextStep, inventory: str, found: SubjectVerdict, result: CheckOutcome
 ) -> str:
     """The command of a step, to copy into a shell. A node of Kubernetes is drained before."""
+    namespace, _, name = result.place.partition("/")
     given = {"inventory": inventory, "host": found.name, "gpu": result.gpu, "unit": result.unit}
-    words = {
-        name: shlex.quote(one_line(value)) if value else UNNAMED.get(name, "")
-        for name, value in given.items()
-    }
+    given |= {"namespace": namespace, "name": name}
+    words = {key: shlex.quote(one_line(value)) for key, value in given.items()}
     words["login"] = found.login or words["host"]
     command = step.command
     if found.name == LOCAL_HOST:  # a name of gpufleet, not of the machine

@@ -80,17 +80,13 @@ def fix_command(result: CheckOutcome, found: SubjectVerdict, inventory: str) -> 
     """The command that shows the fix of a failed check and asks, "" without one."""
     check = next(each for each in all_checks() if each.id == result.check)
     there = fixable_step(check)
-    if there is None or (result.unit and there[2].units and result.unit not in there[2].units):
+    if there is None or there[0] not in dict(next_steps(result)):
+        return ""
+    if there[2].units and result.unit not in there[2].units:
         return ""
     command = f"gpufleet doctor {{inventory}} --limit {{host}} --fix {check.id}"
     step = NextStep(does="", command=command, runs_on="controller", interrupts="")
     return step_command(step, inventory, found, result)
-
-
-def first_step_text(check: DoctorCheck, inventory: str) -> str:
-    """The first next step of a check, for any host."""
-    result = CheckOutcome(check.id, check.severity, steps=check.steps)
-    return _first_step(SubjectVerdict("", ()), result, inventory)
 
 
 def plan_fixes(
@@ -120,7 +116,10 @@ def plan_fixes(
 
 
 def _first_step(found: SubjectVerdict, result: CheckOutcome, inventory: str) -> str:
-    (_, step), *_ = next_steps(result)
+    """The first next step as text, "" without one."""
+    step = next((step for _, step in next_steps(result)), None)
+    if step is None:
+        return ""
     place = " (on the host)" if step.runs_on == "host" else ""
     return f"Next{place}: {step_command(step, inventory, found, result)}"
 

@@ -31,7 +31,8 @@ def show_fix_plan(console: Console, plan: FixPlan) -> None:
         console.print(
             Text(f"{plan.check} on {one_line(no.name)}: no safe fix. {each_line(no.why)}")
         )
-        console.print(Text(f"  {no.step}", "dim"))
+        if no.step:
+            console.print(Text(f"  {no.step}", "dim"))
 
 
 def fix_question(plan: FixPlan) -> str:

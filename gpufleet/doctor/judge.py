@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gpufleet.core.findings import Finding
 from gpufleet.doctor.chain import read_chain
+from gpufleet.doctor.container_links import unit_of_runtime
 from gpufleet.doctor.gpus import judge_gpus
 from gpufleet.doctor.models import (
     CheckOutcome,
@@ -25,6 +26,8 @@ from gpufleet.host.findings import NOT_ROOT
 
 ANSWERS, BLOCKERS = ".answers", ".plan"  # checks of the unread, and of blockers of no other check
 OF_CLUSTERS = "cluster."
+OF_RUNTIMES = ("chain.nvidia_runtime", "chain.cgroups")  # their findings name no unit
+APPLY = "apply"  # the step that does not repair what is left to a person
 NO_READINGS: Readings = {}
 BUSY, PACKAGES = "host.busy", "host.packages"  # checks of changes by other programs
 
@@ -44,9 +47,17 @@ def judge_host(
     own = [check for check in checks if not check.id.startswith(OF_CLUSTERS)]
     of_gpus = judge_gpus(facts.health, peers, {check.id for check in own})
     found = [*of_gpus, *judge_checks(own, {**read_chain(facts), **scrapes}, findings)]
+    found = [_with_runtime(each, facts) for each in found]
     if facts.lock_holder:
         found = [_unfinished(each) for each in found]
     return SubjectVerdict(name, tuple(fold_consequences(found, own)), kubelet=facts.kubelet)
+
+
+def _with_runtime(outcome: CheckOutcome, facts: NodeFacts) -> CheckOutcome:
+    """The outcome of a finding about a runtime with the unit of that."""
+    if outcome.unit or outcome.check not in OF_RUNTIMES:
+        return outcome
+    return replace(outcome, unit=unit_of_runtime(facts))
 
 
 def _unfinished(outcome: CheckOutcome) -> CheckOutcome:
@@ -95,8 +106,7 @@ def _results(
     reading = readings.get(check.id)
     found = [each for each in findings if _belongs(each, check, known)]
     if found:
-        read = reading.read if reading else ""
-        yield from (_of_finding(check, each, read) for each in found)
+        yield from (_of_finding(check, each, reading or Link("")) for each in found)
     elif reading is not None:
         yield _of_reading(check, reading)
 
@@ -107,14 +117,25 @@ def _belongs(finding: Finding, check: DoctorCheck, known: Collection[str]) -> bo
     return finding.code in check.codes
 
 
-def _of_finding(check: DoctorCheck, finding: Finding, read: str) -> CheckOutcome:
+def _of_finding(check: DoctorCheck, finding: Finding, reading: Link) -> CheckOutcome:
     verdict = Verdict(check.severity)
     if finding.code in load_checks().about_changes:
         verdict = Verdict.INFO
     elif finding.blocks and verdict is not Verdict.UNKNOWN:
         verdict = Verdict.CRITICAL
+    steps = reading.steps or check.steps
+    if finding.code in load_checks().by_hand:
+        steps = tuple(step for step in steps if step != APPLY)
     return CheckOutcome(
-        check.id, verdict, read, finding.message, finding.remedy, finding.code, steps=check.steps
+        check.id,
+        verdict,
+        reading.read,
+        finding.message,
+        finding.remedy,
+        finding.code,
+        unit=reading.unit,
+        place=reading.place,
+        steps=steps,
     )
 
 
@@ -127,7 +148,8 @@ def _of_reading(check: DoctorCheck, reading: Link) -> CheckOutcome:
         reading.read,
         reading.fault,
         unit=reading.unit,
-        steps=check.steps,
+        place=reading.place,
+        steps=reading.steps or check.steps,
     )
 
 

@@ -90,6 +90,7 @@ class DoctorChecks(Entry):
     """checks.yaml"""
 
     about_changes: dict[str, str]
+    by_hand: dict[str, str]
     checks: tuple[DoctorCheck, ...]
 
 
@@ -113,6 +114,8 @@ class Link:
     fault: str = ""
     unit: str = ""  # systemd unit to start or to look at
     verdict: Verdict | None = None  # of the fault, if not the severity of the check
+    place: str = ""  # NAMESPACE/NAME of the pod or Service that the fault names
+    steps: tuple[str, ...] = ()  # next steps, if not those of the check
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,7 @@ class CheckOutcome:
     code: str = ""  # of the finding
     gpu: str = ""  # PCI address, "" for the host
     unit: str = ""
+    place: str = ""  # as in Link
     steps: tuple[str, ...] = ()
     follows: str = ""  # the check whose failure is the cause of this one
 

@@ -72,7 +72,9 @@ class ClusterMonitoring:
         faults = [link for node in rest for link in node.links.values() if link and link.fault]
         read = count_noun(len(rest), "exporter")
         if faults:
-            first = Link(f"{len(faults)} of {read} not scraped", faults[0].fault)
+            first = Link(
+                f"{len(faults)} of {read} not scraped", faults[0].fault, place=faults[0].place
+            )
             return {TARGETS: first, **self.links}
         return {TARGETS: Link(f"{read} up") if rest else None, **self.links}
 
@@ -106,7 +108,9 @@ def silent_prometheus(place: PrometheusService | None, why: str) -> ClusterMonit
     Prometheus, exporters or rules there are."""
     silent = f"{place} does not answer through the API server" if place else OBJECTS_UNLISTED
     fault = f"{silent}: {why.rstrip('.')}."
-    return ClusterMonitoring({PROMETHEUS: Link("no answer", fault)})
+    return ClusterMonitoring(
+        {PROMETHEUS: Link("no answer", fault, place=place.full_name if place else "")}
+    )
 
 
 def judge_monitoring(
@@ -121,7 +125,7 @@ def judge_monitoring(
     `alerts`: the reading of its rules."""
     if not up:
         fault = f"{place} answers, and has scraped nothing in the last five minutes."
-        nothing = Link("no scrape", fault, verdict=Verdict.WARNING)
+        nothing = Link("no scrape", fault, verdict=Verdict.WARNING, place=place.full_name)
         return ClusterMonitoring({PROMETHEUS: nothing, ALERTS: alerts})
     links: Readings = {
         PROMETHEUS: Link(f"{place} answers, {count_noun(len(up), 'target')}"), ALERTS: alerts,
@@ -130,7 +134,9 @@ def judge_monitoring(
     expected = [pod for pod in pods if _is_expected(pod, place, now)]
     if expected and not any(name in targets for pod in pods for name in pod.targets):
         fault = f"{place} has no target of the exporter, such as {expected[0]}."
-        return ClusterMonitoring({**links, TARGETS: Link("no target", fault)})
+        return ClusterMonitoring(
+            {**links, TARGETS: Link("no target", fault, place=place.full_name)}
+        )
     nodes = []
     for pod in pods:
         target = _target(place, pod, targets, pod in expected)
@@ -150,10 +156,11 @@ def _target(
     value = next((targets[name] for name in pod.targets if name in targets), None)
     if value is None:
         fault = f"The {pod} is no target of {place}."
-        return Link("no target", fault) if expected else None
+        return Link("no target", fault, place=place.full_name) if expected else None
     if value == IS_UP:
         return Link("up")
-    return Link("down", f"{place} cannot scrape the {pod}: its target is down.")
+    fault = f"{place} cannot scrape the {pod}: its target is down."
+    return Link("down", fault, place=place.full_name)
 
 
 def _scrape(place: PrometheusService, pod: ExporterPod, ages: Mapping[str, str]) -> Link | None:
@@ -168,4 +175,4 @@ def _scrape(place: PrometheusService, pod: ExporterPod, ages: Mapping[str, str])
     read = f"{age:.0f} s ago"
     if age <= FRESH_SECONDS:
         return Link(read)
-    return Link(read, f"{place} last scraped the {pod} {read}.")
+    return Link(read, f"{place} last scraped the {pod} {read}.", place=place.full_name)

@@ -55,6 +55,7 @@ class DaemonPods:
             f"{len(self.dead)} of {self.total} not Ready",
             f"Pod {first.namespace}/{first.name} of {self.program} is not Ready ({first.why}): "
             f"{self.effect}.",
+            place=f"{first.namespace}/{first.name}",
         )
 
 

@@ -24,16 +24,17 @@ def judge_rules(
         return None
     if isinstance(loaded, str):
         fault = f"{place} does not list its rules: {loaded.rstrip('.')}."
-        return Link("no answer", fault, verdict=Verdict.UNKNOWN)
+        return Link("no answer", fault, verdict=Verdict.UNKNOWN, place=place.full_name)
     every = count_noun(len(wanted), "rule")
+    where = place.full_name
     if missing := sorted(wanted - loaded.keys()):
         fault = f"{place} has not loaded {len(missing)} of {every}, such as {missing[0][1]}."
-        return Link(f"{len(wanted) - len(missing)} of {every} loaded", fault)
+        return Link(f"{len(wanted) - len(missing)} of {every} loaded", fault, place=where)
     if broken := sorted(name for name in wanted if loaded[name]):
         why = quote_field(loaded[broken[0]]).rstrip(".")
         fault = f"{place} cannot evaluate the rule {broken[0][1]}: {why}."
-        return Link(f"{len(broken)} of {every} fail", fault)
-    return Link(f"{every} loaded")
+        return Link(f"{len(broken)} of {every} fail", fault, place=where)
+    return Link(f"{every} loaded", place=where)
 
 
 def _is_settled(rules: Item, now: int) -> bool:

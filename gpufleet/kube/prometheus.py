@@ -37,8 +37,12 @@ class PrometheusService:
     operated: bool = False
     whole: bool = True
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
     def __str__(self) -> str:
-        return f"Prometheus {self.namespace}/{self.name}"
+        return f"Prometheus {self.full_name}"
 
 
 def selects_prometheus(selector: Mapping[str, str] | None) -> bool:

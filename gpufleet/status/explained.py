@@ -1,4 +1,4 @@
-"""What `gpufleet explain` prints about findings, data keys and causes, as text and as JSON."""
+"""What `gpufleet explain` prints about findings, keys, checks and causes, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _URL = re.compile(r"https://\S+")
 class Explained:
     """One explained word, or one cause of an error. `found`: of a cause."""
 
-    kind: Literal["finding", "key", "cause"]
+    kind: Literal["finding", "key", "check", "cause"]
     name: str
     text: str
     found: Found | None = None
@@ -76,7 +76,7 @@ def explained_json(explained: Sequence[Explained]) -> dict[str, Any]:
         "causes": [_cause_json(found) for found in causes],
         **{
             f"{kind}s": {each.name: each.text for each in explained if each.kind == kind}
-            for kind in ("finding", "key")
+            for kind in ("finding", "key", "check")
         },
     }
 

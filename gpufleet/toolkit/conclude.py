@@ -7,6 +7,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.holds import still_held
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.result import RoleResult, file_digests
+from gpufleet.toolkit.findings.results import RUNTIME_TO_DEFINE
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
@@ -44,6 +45,7 @@ def conclude_toolkit(
         plan.target,
         needs=tuple(f"restart {r.unit}: {r.reason}" for r in plan.runtimes if r.postponed),
         runtimes={runtime.key: _state(runtime) for runtime in plan.runtimes},
+        solved=(RUNTIME_TO_DEFINE.code,),
     )
 
 

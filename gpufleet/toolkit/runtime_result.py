@@ -114,7 +114,7 @@ def judge_merge(path: str, merged: Merged, context: Context) -> Merged:
         other, since = result.after.last, context.known.minimum("drop-ins-merged")
         lost = found.NOT_EFFECTIVE(file=path, other=other, since=since)
         return replace(merged, notes=(*merged.notes, lost))
-    notes = (*_ignored(context), *_default(result), *_cdi(path, result), *_dangling(result))
+    notes = (*_ignored(context), *_default(result), *_cdi(path, result), *_undefined(path, result))
     notes = (*notes, *_low_level(result), *_no_cgroups(context))
     return replace(merged, notes=(*merged.notes, *notes))
 
@@ -177,12 +177,24 @@ def _cdi(path: str, result: RuntimeResult) -> list[Finding]:
     return [found.CDI_OFF(runtime=runtime, file=file, does="disables it", change=change)]
 
 
-def _dangling(result: RuntimeResult) -> list[Finding]:
-    """A runtime that was named and not defined before this run, and still is."""
+def _undefined(path: str, result: RuntimeResult) -> list[Finding]:
+    """A runtime that is named and not defined: the change defines it, or leaves it to the user."""
     context, runtime = result.context, result.context.runtime.name
     before, after = result.undefined
     file = result.after.file_of(RUNTIME_PLACES[runtime].default) or result.after.last
-    return [
+    defined = [
+        found.RUNTIME_TO_DEFINE(
+            runtime=runtime,
+            name=name,
+            setting=setting,
+            effect=_EFFECT[runtime],
+            file=path,
+            unit=context.runtime.unit,
+        )
+        for name, setting in before.items()
+        if name not in after
+    ]
+    return defined + [
         found.RUNTIME_UNDEFINED(
             runtime=runtime,
             name=name,

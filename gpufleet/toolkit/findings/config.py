@@ -63,7 +63,7 @@ NO_CGROUPS = warning(
 )
 
 TOOLKIT_FILE_INVALID = warning(
-    "GF449",
+    "GF450",
     "Invalid configuration of the container toolkit",
     "{file} is not valid TOML: {reason}. The runtime nvidia starts no container.",
     "Repair the file: `nvidia-ctk config --config-file={file}` prints it once it is valid. Or move "

@@ -24,9 +24,17 @@ RUNTIME_UNDEFINED = warning(
     "GF441",
     "Default runtime is not defined",
     "{setting} of {runtime} is {name}, and none of its configuration files defines a runtime "
-    "{name}: {effect}. It was so before this run.",
+    "{name}: {effect}. gpufleet leaves it as it is.",
     "Add {example} to {file}, or set {setting} to a runtime that is defined, then restart "
     "{runtime}.",
+)
+
+RUNTIME_TO_DEFINE = warning(
+    "GF449",
+    "Default runtime is not defined yet",
+    "{setting} of {runtime} is {name}, and none of its configuration files defines a runtime "
+    "{name}: {effect}.",
+    "`gpufleet apply` adds it to {file}. If {unit} has failed, start it after that.",
 )
 
 LOW_LEVEL_RUNTIME = warning(

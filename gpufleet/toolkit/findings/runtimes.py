@@ -132,7 +132,7 @@ NOT_TAKEN_UP = blocker(
 RUNTIME_FAILED = warning(
     "GF439",
     "Runtime has failed",
-    "{unit} has failed. Its configuration was written but could not be tested.",
+    "{unit} has failed, so gpufleet cannot test its configuration.",
     "See `systemctl status {unit}`, start it, and run again.",
 )
 

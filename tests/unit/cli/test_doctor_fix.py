@@ -120,18 +120,14 @@ def test_only_these_checks_have_a_fix() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("check", "step"),
-    [("gpu.lost", "dmesg"), ("chain.kubelet", "journalctl"), ("chain.loaded", "gpufleet apply"),
-     ("host.answers", "ssh HOST"), ("chain.effect", "systemctl restart UNIT")],
-)  # fmt: skip
-def test_a_check_without_a_fix_is_refused_with_its_next_step(
-    fleet: Fleet, check: str, step: str
+@pytest.mark.parametrize("check", ["gpu.lost", "chain.kubelet", "host.answers", "chain.effect"])
+def test_a_check_without_a_fix_is_refused_with_the_command_for_its_steps(
+    fleet: Fleet, check: str
 ) -> None:
     hosts = fleet(gpu_01=machine())
     done = hosts.run("--fix", check, "--yes")
     assert (done.exit_code, done.stdout, hosts.ran) == (2, "", [])
-    assert step in done.stderr.replace("\n", " ")
+    assert f"gpufleet doctor inv.py --check {check}`" in done.stderr.replace("\n", " ")
 
 
 def changed_unit(facts: NodeFacts) -> NodeFacts:

@@ -310,6 +310,14 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
         "chain.kubelet", (),
     ),
     "default runtime is not defined": (containerd(UNDEFINED), "chain.default_runtime", ()),
+    "docker's default runtime is not defined": (
+        lambda f: down("docker.service")(daemon_json('{"default-runtime": "kata"}')(f)),
+        "chain.default_runtime", ("chain.runtime",),
+    ),
+    "docker's default runtime nvidia is not defined": (
+        lambda f: down("docker.service")(daemon_json('{"default-runtime": "nvidia"}')(f)),
+        "chain.default_runtime", ("chain.runtime",),
+    ),
     "no runtime nvidia in containerd": (containerd(NO_NVIDIA), "chain.nvidia_runtime", ()),
     "no runtime nvidia in CRI-O": (lambda f: on_crio(f, ""), "chain.nvidia_runtime", ()),
     "k3s did not add the runtime": (

@@ -121,6 +121,11 @@ def test_a_cause_is_as_bad_as_its_consequences() -> None:
     assert [cause.verdict for cause in found.causes] == [Verdict.CRITICAL]
 
 
+def test_a_failed_runtime_is_read_on_the_host_whatever_the_plan_does() -> None:
+    (cause,) = verdict_on(FAULTS["docker failed"][0](machine())).causes
+    assert (cause.unit, cause.verdict) == ("docker.service", Verdict.CRITICAL)
+
+
 APT = "apt-get (4711)"
 
 

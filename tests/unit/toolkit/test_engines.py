@@ -98,5 +98,5 @@ def test_a_file_that_the_toolkit_cannot_read_is_named_once() -> None:
     both = {each.name: each for each in (DOCKER, CONTAINERD)}
     files = file("/etc/nvidia-container-runtime/config.toml", 'root = "[broken/\n')
     found = plan(bare_host(runtimes=both, files=files))
-    (one,) = [each for each in found.findings if each.code == "GF449"]
+    (one,) = [each for each in found.findings if each.code == "GF450"]
     assert "line 1" in one.message

@@ -234,6 +234,12 @@ class TestADefaultThatIsNotDefined:
         done = planned(docker_host('{"default-runtime": "gone"}'))
         assert codes_of(done) == ["GF441"]
 
+    def test_one_that_the_change_defines(self) -> None:
+        done = planned(docker_host('{"default-runtime": "nvidia"}'))
+        assert codes_of(done) == ["GF449"]
+        assert '"nvidia-container-runtime"' in written(done)
+        assert "GF449" not in codes_of(planned(docker_host(written(done))))
+
     def test_crio(self) -> None:
         done = planned(crio_host({MAIN: '[crio.runtime]\ndefault_runtime = "kata"\n'}))
         assert codes_of(done) == ["GF441"]
