@@ -26,15 +26,17 @@ UNNAMED = {"gpu": "GPU", "unit": "UNIT", "host": "HOST"}  # in a command, if it 
 
 
 def next_steps(result: CheckOutcome) -> list[tuple[str, NextStep]]:
-    """The next steps of a result, by id."""
-    return [(name, load_steps().steps[name]) for name in result.steps]
+    """The next steps of a result, by id, without those for a file that it does not name."""
+    steps = [(name, load_steps().steps[name]) for name in result.steps]
+    return [(name, step) for name, step in steps if result.path or "{path}" not in step.command]
 
 
 def step_command(
     step: NextStep, inventory: str, found: SubjectVerdict, result: CheckOutcome
 ) -> str:
     """The command of a step, to copy into a shell. A node of Kubernetes is drained before."""
-    given = {"inventory": inventory, "host": found.name, "gpu": result.gpu, "unit": result.unit}
+    given = {"inventory": inventory, "host": found.name, "gpu": result.gpu, "unit": result.unit,
+             "path": result.path}  # fmt: skip
     words = {
         name: shlex.quote(one_line(value)) if value else UNNAMED.get(name, "")
         for name, value in given.items()

@@ -95,8 +95,7 @@ def _results(
     reading = readings.get(check.id)
     found = [each for each in findings if _belongs(each, check, known)]
     if found:
-        read = reading.read if reading else ""
-        yield from (_of_finding(check, each, read) for each in found)
+        yield from (_of_finding(check, each, reading or Link("")) for each in found)
     elif reading is not None:
         yield _of_reading(check, reading)
 
@@ -107,14 +106,21 @@ def _belongs(finding: Finding, check: DoctorCheck, known: Collection[str]) -> bo
     return finding.code in check.codes
 
 
-def _of_finding(check: DoctorCheck, finding: Finding, read: str) -> CheckOutcome:
+def _of_finding(check: DoctorCheck, finding: Finding, reading: Link) -> CheckOutcome:
     verdict = Verdict(check.severity)
     if finding.code in load_checks().about_changes:
         verdict = Verdict.INFO
     elif finding.blocks and verdict is not Verdict.UNKNOWN:
         verdict = Verdict.CRITICAL
     return CheckOutcome(
-        check.id, verdict, read, finding.message, finding.remedy, finding.code, steps=check.steps
+        check.id,
+        verdict,
+        reading.read,
+        finding.message,
+        finding.remedy,
+        finding.code,
+        path=reading.path,
+        steps=check.steps,
     )
 
 
@@ -127,6 +133,7 @@ def _of_reading(check: DoctorCheck, reading: Link) -> CheckOutcome:
         reading.read,
         reading.fault,
         unit=reading.unit,
+        path=reading.path,
         steps=check.steps,
     )
 

@@ -113,6 +113,7 @@ class Link:
     fault: str = ""
     unit: str = ""  # systemd unit to start or to look at
     verdict: Verdict | None = None  # of the fault, if not the severity of the check
+    path: str = ""  # file that a next step moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class CheckOutcome:
     code: str = ""  # of the finding
     gpu: str = ""  # PCI address, "" for the host
     unit: str = ""
+    path: str = ""
     steps: tuple[str, ...] = ()
     follows: str = ""  # the check whose failure is the cause of this one
 
@@ -138,6 +140,7 @@ class SubjectVerdict:
     name: str
     results: tuple[CheckOutcome, ...]
     kubelet: bool = False  # a node of Kubernetes
+    fixable: frozenset[str] = frozenset()  # failed checks that `--fix` can fix here
     login: str = ""  # the words by which ssh reaches it, "" for its name alone
 
     @property
