@@ -56,7 +56,7 @@ def read_driver(facts: NodeFacts) -> Link:
 
 
 def read_headers(facts: NodeFacts) -> Link | None:
-    if not _in_dkms(facts):
+    if not _by_dkms(facts):
         return None
     if facts.kernel.headers or facts.module_on_disk:
         return Link("there" if facts.kernel.headers else "missing, and not needed now")
@@ -216,6 +216,13 @@ def fabric_versions(facts: NodeFacts) -> set[str]:
     """The versions of the installed packages of the fabric manager."""
     packages = facts.packages.items()
     return {each.upstream for name, each in packages if name.startswith(FABRIC_MANAGER)}
+
+
+def _by_dkms(facts: NodeFacts) -> bool:
+    """True if DKMS builds the module, or is to: of a driver that was removed from DKMS, the package
+    with the source is still there."""
+    sources = [name for name in facts.packages if "nvidia" in name and "dkms" in name]
+    return _in_dkms(facts) or bool(sources)
 
 
 def _in_dkms(facts: NodeFacts) -> bool:
