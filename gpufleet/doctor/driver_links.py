@@ -69,9 +69,13 @@ def read_build(facts: NodeFacts) -> Link | None:
     if facts.operator_driver or not (facts.library or facts.module_on_disk or _in_dkms(facts)):
         return None
     kernel = facts.kernel.release
-    if facts.module_on_disk or "nvidia" in facts.modules:
+    if facts.module_on_disk:
         return Link(f"there for {kernel}")
-    return Link("missing", f"There is no nvidia module for the running kernel {kernel}.")
+    fault = f"There is no nvidia module for the running kernel {kernel}"
+    if "nvidia" not in facts.modules:
+        return Link("missing", f"{fault}.")
+    return Link("loaded, not on disk", f"{fault} on disk: the loaded one is lost at the next "
+                   "reboot.", verdict=Verdict.WARNING)  # fmt: skip
 
 
 def read_signature(facts: NodeFacts) -> Link | None:

@@ -231,6 +231,9 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "removed from DKMS, headers are missing": (
         removed_from_dkms, "chain.headers", ("chain.build", "chain.loaded")
     ),
+    "removed from DKMS, still loaded": (
+        lambda f: replace(f, module_on_disk=None, dkms=()), "chain.build", ()
+    ),
     "DKMS failed": (unbuilt, "chain.build", ("chain.loaded",)),
     "precompiled for another kernel": (
         precompiled_for_another_kernel, "chain.build", ("chain.loaded",)
