@@ -57,9 +57,25 @@ def ssh_words(name: str, data: Mapping[str, str]) -> str:
     """
     place = data.get("ssh_hostname") or name.removeprefix("@ssh/")
     user = f"{data['ssh_user']}@" if data.get("ssh_user") else ""
-    options = (("-p", data.get("ssh_port")), ("-i", data.get("ssh_key")))
-    words = [word for option, value in options if value for word in (option, value)]
-    return shlex.join(map(one_line, [*words, user + place]))
+    known = data.get("ssh_known_hosts_file", "")
+    known = f'"{known}"' if " " in known else known  # ssh takes several files
+    options = {
+        "-F": data.get("ssh_config_file"),
+        "-o": known and f"UserKnownHostsFile={known}",
+        "-p": data.get("ssh_port"),
+        "-i": data.get("ssh_key"),
+    }
+    words = [f"{option} {_shell_word(value)}" for option, value in options.items() if value]
+    return " ".join([*words, _shell_word(user + place)])
+
+
+def _shell_word(text: str) -> str:
+    """The text as one word of a shell, which replaces a leading ~: ssh does so only in some files.
+
+    ~/my config -> ~/'my config'
+    """
+    home = "~/" if text.startswith("~/") else ""
+    return home + shlex.quote(one_line(text.removeprefix("~/")))
 
 
 def doctor_junit(found: Iterable[SubjectVerdict]) -> str:
