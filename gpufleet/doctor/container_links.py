@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from gpufleet.core.names import count_noun
 from gpufleet.core.versions import version_tuple
-from gpufleet.doctor.models import Link, Verdict, load_asked_cgroups
+from gpufleet.doctor.models import Link, Verdict, load_asked_cgroups, load_steps
 from gpufleet.doctor.units import read_units
 from gpufleet.facts.gpu import CdiSpec
 from gpufleet.facts.health import ExporterAnswer, HostHealth, KubeletAnswer
@@ -181,9 +181,16 @@ def read_cdi(facts: NodeFacts) -> Link | None:
     stale = stale_specs(facts)
     if not stale:
         return Link(", ".join(spec.path for spec in facts.cdi_specs))
-    return Link(f"{stale[0].path} of {stale[0].driver}", f"{stale[0].path} names the libraries "
-                   f"of driver {stale[0].driver}, and {facts.loaded_driver} is loaded: containers "
-                   "that get GPUs by CDI do not start.")  # fmt: skip
+    path, driver = stale[0].path, stale[0].driver
+    return Link(f"{path} of {driver}", f"{path} names the libraries of driver {driver}, and "
+                   f"{facts.loaded_driver} is loaded: containers that get GPUs by CDI do not "
+                   "start.", path="" if path in (kept, *_written_specs()) else path)  # fmt: skip
+
+
+def _written_specs() -> tuple[str, ...]:
+    """The CDI specifications that gpufleet or the container toolkit may write."""
+    fix = load_steps().steps["refresh_cdi"].fix
+    return fix.paths if fix else ()
 
 
 def stale_specs(facts: NodeFacts) -> list[CdiSpec]:

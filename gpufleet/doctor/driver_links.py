@@ -58,7 +58,7 @@ def read_driver(facts: NodeFacts) -> Link:
 
 
 def read_headers(facts: NodeFacts) -> Link | None:
-    if not _in_dkms(facts):
+    if not _by_dkms(facts):
         return None
     if facts.kernel.headers or facts.module_on_disk:
         return Link("there" if facts.kernel.headers else "missing, and not needed now")
@@ -71,9 +71,13 @@ def read_build(facts: NodeFacts) -> Link | None:
     if facts.operator_driver or not (facts.library or facts.module_on_disk or _in_dkms(facts)):
         return None
     kernel = facts.kernel.release
-    if facts.module_on_disk or "nvidia" in facts.modules:
+    if facts.module_on_disk:
         return Link(f"there for {kernel}")
-    return Link("missing", f"There is no nvidia module for the running kernel {kernel}.")
+    fault = f"There is no nvidia module for the running kernel {kernel}"
+    if "nvidia" not in facts.modules:
+        return Link("missing", f"{fault}.")
+    return Link("loaded, not on disk", f"{fault} on disk: the loaded one is lost at the next "
+                   "reboot.", verdict=Verdict.WARNING)  # fmt: skip
 
 
 def read_signature(facts: NodeFacts) -> Link | None:
@@ -218,6 +222,13 @@ def fabric_versions(facts: NodeFacts) -> set[str]:
     """The versions of the installed packages of the fabric manager."""
     packages = facts.packages.items()
     return {each.upstream for name, each in packages if name.startswith(FABRIC_MANAGER)}
+
+
+def _by_dkms(facts: NodeFacts) -> bool:
+    """True if DKMS builds the module, or is to: of a driver that was removed from DKMS, the package
+    with the source is still there."""
+    sources = [name for name in facts.packages if "nvidia" in name and "dkms" in name]
+    return _in_dkms(facts) or bool(sources)
 
 
 def _in_dkms(facts: NodeFacts) -> bool:

@@ -23,7 +23,7 @@ from gpufleet.doctor.models import (
 DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
 DRAIN = "kubectl drain {host} --ignore-daemonsets --delete-emptydir-data"
 # part of a command -> field of the result that fills it
-FILLED = {"{gpu}": "gpu", "{unit}": "unit", "{namespace}": "place"}
+FILLED = {"{gpu}": "gpu", "{unit}": "unit", "{namespace}": "place", "{path}": "path"}
 
 
 def next_steps(result: CheckOutcome) -> list[tuple[str, NextStep]]:
@@ -39,7 +39,7 @@ def step_command(
     """The command of a step, to copy into a shell. A node of Kubernetes is drained before."""
     namespace, _, name = result.place.partition("/")
     given = {"inventory": inventory, "host": found.name, "gpu": result.gpu, "unit": result.unit}
-    given |= {"namespace": namespace, "name": name}
+    given |= {"namespace": namespace, "name": name, "path": result.path}
     words = {key: shlex.quote(one_line(value)) for key, value in given.items()}
     words["login"] = found.login or words["host"]
     command = step.command
@@ -57,9 +57,25 @@ def ssh_words(name: str, data: Mapping[str, str]) -> str:
     """
     place = data.get("ssh_hostname") or name.removeprefix("@ssh/")
     user = f"{data['ssh_user']}@" if data.get("ssh_user") else ""
-    options = (("-p", data.get("ssh_port")), ("-i", data.get("ssh_key")))
-    words = [word for option, value in options if value for word in (option, value)]
-    return shlex.join(map(one_line, [*words, user + place]))
+    known = data.get("ssh_known_hosts_file", "")
+    known = f'"{known}"' if " " in known else known  # ssh takes several files
+    options = {
+        "-F": data.get("ssh_config_file"),
+        "-o": known and f"UserKnownHostsFile={known}",
+        "-p": data.get("ssh_port"),
+        "-i": data.get("ssh_key"),
+    }
+    words = [f"{option} {_shell_word(value)}" for option, value in options.items() if value]
+    return " ".join([*words, _shell_word(user + place)])
+
+
+def _shell_word(text: str) -> str:
+    """The text as one word of a shell, which replaces a leading ~: ssh does so only in some files.
+
+    ~/my config -> ~/'my config'
+    """
+    home = "~/" if text.startswith("~/") else ""
+    return home + shlex.quote(one_line(text.removeprefix("~/")))
 
 
 def doctor_junit(found: Iterable[SubjectVerdict]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpufleet.core.visible import one_line
@@ -78,15 +79,25 @@ def fixable_step(check: DoctorCheck) -> tuple[str, NextStep, SafeFix] | None:
 
 def fix_command(result: CheckOutcome, found: SubjectVerdict, inventory: str) -> str:
     """The command that shows the fix of a failed check and asks, "" without one."""
-    check = next(each for each in all_checks() if each.id == result.check)
-    there = fixable_step(check)
-    if there is None or there[0] not in dict(next_steps(result)):
+    if result.check not in found.fixable:
         return ""
-    if there[2].units and result.unit not in there[2].units:
-        return ""
-    command = f"gpufleet doctor {{inventory}} --limit {{host}} --fix {check.id}"
+    command = f"gpufleet doctor {{inventory}} --limit {{host}} --fix {result.check}"
     step = NextStep(does="", command=command, runs_on="controller", interrupts="")
     return step_command(step, inventory, found, result)
+
+
+def with_fixes(
+    found: SubjectVerdict, facts: NodeFacts | None, read: ReadCluster | None
+) -> SubjectVerdict:
+    """The verdict with the checks that `--fix` can fix on this host or cluster."""
+    failed = {each.check for each in found.results if each.verdict.fails}
+    fixable = set()
+    for check in all_checks():
+        if check.id in failed and fixable_step(check):
+            with suppress(NoFix):
+                _plan_fix(check, found, facts, read)
+                fixable.add(check.id)
+    return replace(found, fixable=frozenset(fixable))
 
 
 def plan_fixes(
@@ -104,15 +115,20 @@ def plan_fixes(
         if not failed:
             continue
         try:
-            _require_free(found, failed[0])
-            if known := facts.get(found.name):
-                fixes.append(_host_fix(check, found.name, known))
-            else:
-                fixes += _pod_fixes(check, found.name, read.get(found.name))
+            fixes += _plan_fix(check, found, facts.get(found.name), read.get(found.name))
         except NoFix as no:
             step = _first_step(found, no.cause or failed[0], judged.inventory)
             refused.append(RefusedFix(found.name, no.why, step))
     return FixPlan(check.id, tuple(fixes), tuple(refused))
+
+
+def _plan_fix(
+    check: DoctorCheck, found: SubjectVerdict, facts: NodeFacts | None, read: ReadCluster | None
+) -> list[PlannedFix]:
+    """The fixes of a failed check on one host or cluster. Raises NoFix."""
+    failed = [each for each in found.results if each.check == check.id and each.verdict.fails]
+    _require_free(found, failed[0])
+    return [_host_fix(check, found.name, facts)] if facts else _pod_fixes(check, found.name, read)
 
 
 def _first_step(found: SubjectVerdict, result: CheckOutcome, inventory: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from gpufleet.core.inventory import ListedHost
 from gpufleet.doctor.cluster_links import ReadCluster, read_releases
 from gpufleet.doctor.export import ssh_words
+from gpufleet.doctor.fix import with_fixes
 from gpufleet.doctor.gpus import peers_by_host
 from gpufleet.doctor.judge import (
     OF_CLUSTERS,
@@ -73,13 +74,17 @@ def judge_fleet(
     peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
     verdicts = (
         replace(
-            judge_host(
-                host.name,
-                host.facts if detail.has else None,
-                detail.findings,
-                checks,
-                others,
-                _scrapes_of(host, monitoring.values()),
+            with_fixes(
+                judge_host(
+                    host.name,
+                    host.facts if detail.has else None,
+                    detail.findings,
+                    checks,
+                    others,
+                    _scrapes_of(host, monitoring.values()),
+                ),
+                host.facts,
+                None,
             ),
             login=ssh_words(host.name, host.data),
         )
@@ -88,11 +93,15 @@ def judge_fleet(
     machines = _judged_machines(hosts, checks)
     parts = {name: part for name, part in clusters.items() if part}
     of_clusters = (
-        _judge_cluster(
-            row,
-            clusters[row.name],
-            checks,
-            _cluster_readings(read.get(row.name), monitoring.get(row.name), machines),
+        with_fixes(
+            _judge_cluster(
+                row,
+                clusters[row.name],
+                checks,
+                _cluster_readings(read.get(row.name), monitoring.get(row.name), machines),
+            ),
+            None,
+            read.get(row.name),
         )
         for row in cluster_rows(clusters, parts)
     )

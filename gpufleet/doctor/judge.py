@@ -135,6 +135,7 @@ def _of_finding(check: DoctorCheck, finding: Finding, reading: Link) -> CheckOut
         finding.code,
         unit=reading.unit,
         place=reading.place,
+        path=reading.path,
         steps=steps,
     )
 
@@ -149,6 +150,7 @@ def _of_reading(check: DoctorCheck, reading: Link) -> CheckOutcome:
         reading.fault,
         unit=reading.unit,
         place=reading.place,
+        path=reading.path,
         steps=reading.steps or check.steps,
     )
 

@@ -116,6 +116,7 @@ class Link:
     verdict: Verdict | None = None  # of the fault, if not the severity of the check
     place: str = ""  # NAMESPACE/NAME of the pod or Service that the fault names
     steps: tuple[str, ...] = ()  # next steps, if not those of the check
+    path: str = ""  # file that a next step moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ class CheckOutcome:
     gpu: str = ""  # PCI address, "" for the host
     unit: str = ""
     place: str = ""  # as in Link
+    path: str = ""
     steps: tuple[str, ...] = ()
     follows: str = ""  # the check whose failure is the cause of this one
 
@@ -142,6 +144,7 @@ class SubjectVerdict:
     name: str
     results: tuple[CheckOutcome, ...]
     kubelet: bool = False  # a node of Kubernetes
+    fixable: frozenset[str] = frozenset()  # failed checks that `--fix` can fix here
     login: str = ""  # the words by which ssh reaches it, "" for its name alone
 
     @property

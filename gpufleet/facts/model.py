@@ -255,7 +255,7 @@ class NodeFacts:
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; otherwise many facts are incomplete
     run_lock: str = ""  # run that last changed something since the boot
-    busy: bool = False  # that run, or a step of it, is still active
+    busy: bool = False  # that run, or a step of it, is still active, and it is not this run
     health: HostHealth | None = None  # this and what follows: gathered only on request
     answers: dict[str, RuntimeAnswer] = field(default_factory=dict)  # by runtime that was asked
     kubelet_answer: KubeletAnswer | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from gpufleet.facts.sections import FactsError
 from gpufleet.host.asking import OUTPUT_MARK, host_arguments
 from gpufleet.host.findings import FACTS_UNREADABLE
 from gpufleet.host.liveness import watch_connection
+from gpufleet.host.lock import is_our_lock
 from gpufleet.host.sudo import run_on_host
 from gpufleet.host.trouble import explain_error, explain_failed_command
 
@@ -49,9 +51,10 @@ def read_facts(
             said = [*output.stderr_lines, *lines[:start]]
             return explain_failed_command(host, said, DURING_FACTS)
         machine_id, boot_id = _controller()
-        return parse_node_facts(
+        facts = parse_node_facts(
             lines, mark=OUTPUT_MARK, controller_machine_id=machine_id, controller_boot_id=boot_id
         )
+        return replace(facts, busy=facts.busy and not is_our_lock(facts.run_lock, host.name))
     except FactsError as error:
         return FACTS_UNREADABLE(host=host.name, doing=DURING_FACTS, problem=str(error))
     except Exception as error:  # noqa: BLE001 - the boundary

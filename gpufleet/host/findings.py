@@ -114,8 +114,9 @@ MODULE_NOT_BUILT = blocker(
     "Kernel module was not built",
     "DKMS did not build the nvidia module {version} for the running kernel, or for a newer one "
     "that is installed.",
-    "Read /var/lib/dkms/nvidia/{version}/build/make.log on the host. Fix headers or compiler, "
-    "then run again to rebuild.",
+    "Run `dkms install --force nvidia/{version}` on the host (nvidia-current with Debian's own "
+    "packages): it prints why, or names its log. Fix headers or compiler, then run again to "
+    "rebuild.",
 )
 
 REBOOT_NOT_BEGUN = blocker(

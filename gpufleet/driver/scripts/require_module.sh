@@ -11,6 +11,12 @@ have && exit 0
 # an earlier run may have been stopped between the packages and the build
 if [ "$build" = dkms ] && has dkms; then
     name=$(dkms status 2>/dev/null | sed -n "s|^\(nvidia[a-z-]*\)[/, ]*$version[,: ].*|\1|p" | head -n 1)
+    # removed from DKMS, which adds its source again before it builds
+    for source in /usr/src/nvidia*-"$version"/dkms.conf; do
+        [ -z "$name" ] && [ -e "$source" ] || continue
+        name=${source#/usr/src/}
+        name=${name%-"$version"/dkms.conf}
+    done
     if [ -n "$name" ]; then
         # by force: if another build was restored in its place, DKMS reports it as installed
         out=$(dkms install --force -m "$name" -v "$version" -k "$kernel" 2>&1)

@@ -156,12 +156,7 @@ def blockers_of_user(facts: NodeFacts) -> list[Finding]:
 
 def is_busy(facts: NodeFacts) -> bool:
     """True if another run or a package manager is changing this host."""
-    return in_another_run(facts) or bool(facts.lock_holder)
-
-
-def in_another_run(facts: NodeFacts) -> bool:
-    """True if another run of gpufleet is changing this host."""
-    return facts.busy and not host_lock.is_our_lock(facts.run_lock, host.name)
+    return facts.busy or bool(facts.lock_holder)
 
 
 def is_misleading(facts: NodeFacts, plan: NodePlan) -> bool:
@@ -172,7 +167,7 @@ def is_misleading(facts: NodeFacts, plan: NodePlan) -> bool:
     described = (part.role.describe(part.plan) for part in plan.wanted)
     repairs = any(each.get("action") == "repair" for each in described)
     half_done = bool(facts.broken or plan.blockers or repairs)
-    return in_another_run(facts) or (bool(facts.lock_holder) and half_done)
+    return facts.busy or (bool(facts.lock_holder) and half_done)
 
 
 def facts_once_idle(

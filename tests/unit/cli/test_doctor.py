@@ -193,6 +193,21 @@ def test_an_unreachable_host_is_logged_in_to_as_the_inventory_does() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"ssh_known_hosts_file": "keys/known"}, "-o UserKnownHostsFile=keys/known"),
+        ({"ssh_known_hosts_file": "my keys"}, "-o 'UserKnownHostsFile=\"my keys\"'"),
+        ({"ssh_known_hosts_file": "a;b"}, "-o 'UserKnownHostsFile=a;b'"),
+        ({"ssh_config_file": "~/my config"}, "-F ~/'my config'"),
+        ({"ssh_key": "~/.ssh/gpu", "ssh_config_file": "/c"}, "-F /c -i ~/.ssh/gpu"),
+    ],
+)
+def test_ssh_gets_the_files_of_the_inventory(data: dict[str, str], words: str) -> None:
+    silent = SeenHost("gpu-6", problem=UNREACHABLE(host="gpu-6", cause="timed out"), data=data)
+    assert f"Next: ssh {words} gpu-6 true" in printed(silent, seen("gpu-1", healthy()), width=200)
+
+
 def test_the_name_of_the_inventory_is_visible() -> None:
     silent = [SeenHost(name, problem=UNREACHABLE(host=name, cause="timed out")) for name in "ab"]
     text = printed(*silent, inventory="i\x1b]0;x\x07\u202e\nGF000.py", width=200)

@@ -186,12 +186,24 @@ def test_what_is_not_safe_on_a_host_is_left_with_its_next_step(fleet: Fleet, cas
     facts, check, reason = LEFT[case]
     hosts = fleet(gpu_01=facts)
     usual = hosts.run()
+    assert f"--fix {check}" not in usual.stdout
     done = hosts.run("--fix", check, "--yes")
     assert hosts.ran == []
     assert reason in done.stdout
     assert "no safe fix" in done.stdout
     assert "Next" in done.stdout.split("no safe fix")[1].splitlines()[1]
     assert done.exit_code == usual.exit_code > 0
+
+
+def test_a_specification_of_another_program_is_moved_away(fleet: Fleet) -> None:
+    facts = machine()
+    old = CdiSpec("/etc/cdi/my old.yaml", OLDER)
+    hosts = fleet(gpu_01=replace(facts, cdi_specs=(*facts.cdi_specs, old)))
+    shown = hosts.run().stdout
+    (step,) = [line for line in shown.splitlines() if "Next" in line]
+    assert "mv '/etc/cdi/my old.yaml' '/etc/cdi/my old.yaml'.old" in step
+    refused = hosts.run("--fix", "chain.cdi", "--yes").stdout
+    assert step.split("Next")[1] in refused
 
 
 def test_only_hosts_with_the_fault_are_touched(fleet: Fleet) -> None:

@@ -60,6 +60,11 @@ def precompiled_for_another_kernel(facts: NodeFacts) -> NodeFacts:
     return replace(unbuilt(facts), dkms=())
 
 
+def removed_from_dkms(facts: NodeFacts) -> NodeFacts:
+    """`dkms remove` on a host without headers; the packages are there."""
+    return replace(headless(facts), dkms=())
+
+
 def unsigned(facts: NodeFacts) -> NodeFacts:
     facts = unloaded(facts)
     return replace(facts, kernel=replace(facts.kernel, secure_boot=True))
@@ -223,6 +228,12 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
         "chain.driver", ("chain.loaded", "chain.nouveau"),
     ),
     "headers are missing": (headless, "chain.headers", ("chain.build", "chain.loaded")),
+    "removed from DKMS, headers are missing": (
+        removed_from_dkms, "chain.headers", ("chain.build", "chain.loaded")
+    ),
+    "removed from DKMS, still loaded": (
+        lambda f: replace(f, module_on_disk=None, dkms=()), "chain.build", ()
+    ),
     "DKMS failed": (unbuilt, "chain.build", ("chain.loaded",)),
     "precompiled for another kernel": (
         precompiled_for_another_kernel, "chain.build", ("chain.loaded",)

@@ -98,6 +98,18 @@ def test_an_upgrade_that_has_not_ended() -> None:
     assert (found.verdict, causes(found)) == (Verdict.WARNING, {"host.upgrade"})
 
 
+@pytest.mark.parametrize(
+    ("fault", "verdict"),
+    [("removed from DKMS, still loaded", Verdict.WARNING),
+     ("precompiled for another kernel", Verdict.CRITICAL)],
+)  # fmt: skip
+def test_a_loaded_module_that_is_not_on_disk_works_until_the_next_boot(
+    fault: str, verdict: Verdict
+) -> None:
+    found = verdict_on(FAULTS[fault][0](machine()))
+    assert (found.verdict, causes(found)) == (verdict, {"chain.build"})
+
+
 def test_versions_that_do_not_work_together() -> None:
     facts = on_containerd(machine())
     packages = {

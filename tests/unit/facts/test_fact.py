@@ -15,6 +15,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.script import LINE_END
 from gpufleet.host import facts as module
 from gpufleet.host.facts import read_facts
+from gpufleet.host.lock import HostLock, remember_lock
 from tests.roles.answers import facts_of
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -100,3 +101,15 @@ def test_the_controller_knows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = read_facts(hosts["good"])
     assert isinstance(facts, NodeFacts)
     assert facts.controller
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_host_is_not_busy_with_the_run_that_reads_it(ours: bool) -> None:
+    lock = HostLock("")
+    text = CAPTURE.replace("\nuser ", f"\nrun {lock.text}\nheld\nuser ", 1)
+    _, hosts = answers(good=facts_of(text))
+    if ours:
+        remember_lock(hosts["good"], lock)
+    facts = read_facts(hosts["good"])
+    assert isinstance(facts, NodeFacts)
+    assert (facts.run_lock, facts.busy) == (lock.text, not ours)
