@@ -23,7 +23,12 @@ FINISHES: dict[PackageManager, str] = {
     "apt": "dpkg --configure -a",
     "yum": "yum-complete-transaction",
 }
-KNOWN = {"gpu": "0000:17:00.0", "unit": "docker.service", "place": "gpu/plugin-x"}
+KNOWN = {
+    "path": "/etc/cdi/old.yaml",
+    "gpu": "0000:17:00.0",
+    "unit": "docker.service",
+    "place": "gpu/plugin-x",
+}
 
 
 def shown(fault: str) -> str:
