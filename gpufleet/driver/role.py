@@ -48,6 +48,8 @@ from gpufleet.role.result import RoleResult, file_digests
 SOLVED = (findings.NO_HEADERS, findings.NOUVEAU_LOADED, PACKAGES_UNFINISHED)
 LOADED = (MODULE_NOT_BUILT, health.VERSION_MISMATCH, health.NOT_LOADED, health.GPU_UNBOUND,
           health.SMI_FAILED)  # fmt: skip
+SOLVED_YET = (findings.NO_HEADERS, PACKAGES_UNFINISHED, MODULE_NOT_BUILT, health.NOT_LOADED)
+NO_GPUS_YET = "programs cannot use the GPUs until then"
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # kernel modules that load.sh loads
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
 
@@ -76,6 +78,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     """NVIDIA's driver."""
 
     name = "driver"
+    need_driver = ("unload the old modules", "load the modules", "start ")
     settings = DriverSettings
     entry = DriverEntry
 
@@ -282,8 +285,8 @@ def conclude_driver(
         file_digests(ours),
         version,
         needs=(f"reboot: {reboot}",) if reboot else (),
-        findings=(findings.REBOOT_NEEDED(why=reboot),) if reboot else (),
-        solved=() if reboot else tuple(kind.code for kind in solved),
+        findings=(findings.REBOOT_NEEDED(why=f"{reboot}; {NO_GPUS_YET}"),) if reboot else (),
+        solved=tuple(kind.code for kind in (SOLVED_YET if reboot else solved)),
     )
 
 

@@ -39,6 +39,7 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     """The exporter of GPU metrics."""
 
     name = "exporter"
+    need_driver = ("start ",)
     settings = ExporterSettings
     entry = ExporterEntry
 

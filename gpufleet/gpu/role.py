@@ -36,6 +36,7 @@ class GpuRole(Role[GpuSettings, GpuPlan, GpuEntry]):
     """MIG layout, power limit, clocks, compute mode and ECC."""
 
     name = "gpu"
+    need_driver = ("make the layout",)
     settings = GpuSettings
     entry = GpuEntry
 

@@ -235,6 +235,13 @@ def plan_steps(plan: NodePlan) -> list[str]:
     return sentences
 
 
+def steps_that_need_driver(plan: NodePlan) -> list[str]:
+    """The steps that wait for a reboot that must load the driver."""
+    begin = {part.role.name: part.role.need_driver for part in plan.wanted}
+    found = (step.partition(": ") for step in plan_steps(plan))
+    return [f"{role}: {said}" for role, _, said in found if said.startswith(begin.get(role, ()))]
+
+
 def describe_plan(plan: NodePlan) -> dict[str, Any]:
     """The plan as data for preflight's JSON: what, from what to what, and why."""
     described = {part.role.name: part.role.describe(part.plan) for part in plan.wanted}

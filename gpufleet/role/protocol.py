@@ -98,6 +98,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     name: ClassVar[str]  # of its package, its entry in the record, its column in the report
     folder: ClassVar[str] = ""  # in roles/, if it differs from the name
     needs_gpu: ClassVar[bool] = True  # it does nothing on a host without GPUs
+    need_driver: ClassVar[tuple[str, ...]] = ()  # beginnings of steps that need a loaded driver
     settings: type[SettingsOf]
     entry: type[EntryOf]
 

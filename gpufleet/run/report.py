@@ -21,7 +21,7 @@ SCHEMA = 1  # version of the JSON; increased when a field is removed or changes 
 Movement = dict[str, str | None]  # before, after; {}: not planned on the host
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD_STATUSES: tuple[Status, ...] = ("failed", "not reached")  # the run then exits with 1
-INTERNAL = ("name", "seen", "examined", "leaves", "operations")  # fields that are not in the JSON
+INTERNAL = ("name", "seen", "examined", "leaves", "operations", "left")  # not in the JSON
 OF_FINDINGS = ("findings", "accepted")  # fields
 VERSIONS, LEAVES = "versions", "leaves"  # in the plan
 
@@ -51,6 +51,7 @@ class HostReport:
     leaves: bool = False  # the run removes gpufleet's installation
     seen: dict[str, str | None] = field(default_factory=dict)  # role or release -> version
     operations: list[str] = field(default_factory=list)  # names of those that changed the host
+    left: list[str] = field(default_factory=list)  # steps that wait for a reboot
 
     @property
     def steps(self) -> list[str]:
@@ -72,14 +73,19 @@ class HostReport:
     def settle(self) -> None:
         """Set `after` to the version seen on the host, or to the previous version if none was seen.
 
-        A role or release that was stopped, interrupted or never started has not changed. Changes of
-        a node count as in its plan, in which several operations are one step.
+        A role or release that was stopped, interrupted or never started has not changed.
         """
-        if self.kind == "node" and self.steps:
-            self.changed = min(self.changed, len(self.steps))
+        self.cap_changes()
         for name, movement in (self.roles | self.releases).items():
             if movement:
                 movement["after"] = self.seen.get(name, movement.get("before"))
+
+    def cap_changes(self) -> None:
+        """Count the steps of the plan that were done, in which several operations are one."""
+        if self.kind == "node" and self.steps:
+            self.changed = min(self.changed, len(self.steps) - len(self.left))
+        if not self.changed:
+            self.operations.clear()
 
     def keep_to_plan(self) -> None:
         """Reduce a dry run's report to the plan. A host with a blocker has no planned changes."""

@@ -145,6 +145,8 @@ def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
 def _changes_and_needs(host: HostReport, *, dry: bool) -> list[Text]:
     if host.status in ("failed", "not reached"):
         changes = Text(_word(host, dry=dry), "bold red")
+    elif host.left:
+        changes = Text(f"{host.changed}, {len(host.left)} not done")
     elif host.status == "converged":
         changes = Text("no changes")
     else:

@@ -53,3 +53,4 @@ def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
                 said = cause.text if cause else quote_last_line("\n".join(shown)).rstrip(".")
                 said = said or "no message"
                 part.findings.append(findings.STEP_FAILED(operation=name, said=said))
+    part.cap_changes()

@@ -66,6 +66,7 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     """NVIDIA's container toolkit, and the runtimes that it configures."""
 
     name = "toolkit"
+    need_driver = ("generate the CDI spec",)
     folder = "container-toolkit"
     settings = ToolkitSettings
     entry = ToolkitEntry

@@ -24,7 +24,13 @@ from gpufleet.node.host_checks import check_record
 from gpufleet.node.impact import impact_of
 from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.operations.preflights import PreflightHost, own_preflights
-from gpufleet.node.plan import NodePlan, describe_plan, plan_again, plan_node
+from gpufleet.node.plan import (
+    NodePlan,
+    describe_plan,
+    plan_again,
+    plan_node,
+    steps_that_need_driver,
+)
 from gpufleet.node.settings import NodeSettings, load_node_settings
 from gpufleet.packages.operations.locks import wait_before_planning, without_lock_effects
 from gpufleet.packages.operations.logins import node_logins
@@ -91,6 +97,8 @@ class RunNode:
             self.report.seen[result.entry.role] = result.version
             kept = [each for each in self.report.findings if each.code not in result.solved]
             self.report.findings[:] = kept
+            if self.waits_for_reboot:
+                self.report.left = steps_that_need_driver(self.plan)
         self.report.runtimes |= result.runtimes
         noted = self.report
         noted.needs += [need for need in result.needs if need not in noted.needs]
