@@ -102,7 +102,7 @@ def driver(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Show the driver for a host. Exit status 1 if there is none."""
+    """Show the driver for a host. Exit status 1 if no driver fits."""
     known = load_catalog()
     place = known.distribution(distro)
     devices = _devices(known, gpus)

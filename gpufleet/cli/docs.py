@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from gpufleet.core.paths import shipped_path
+
+MAX_PAGES = 5  # that a message names
 
 
 @click.command()
@@ -14,7 +18,7 @@ from gpufleet.core.paths import shipped_path
 def docs(page: str | None) -> None:
     """Show a page of the documentation, such as upgrade.
 
-    Without PAGE it lists them.
+    Without PAGE it lists all pages. For another word, such as proxy, it lists pages with this word.
 
     Exit status: 0 the page exists; 2 usage error.
     """
@@ -27,8 +31,17 @@ def docs(page: str | None) -> None:
         return
     found = [path for name, path in pages.items() if page in (name, _word(path))]
     if not found:
-        raise click.UsageError(f"No page is called {page!r}. `gpufleet docs` lists them.")
+        raise click.UsageError(f"No page is called {page!r}. {_pages_about(page, pages)}")
     click.echo_via_pager(found[0].read_text("utf-8"))
+
+
+def _pages_about(text: str, pages: Mapping[str, Path]) -> str:
+    """The pages that have a text most often, as a sentence."""
+    counts = Counter({
+        name: path.read_text("utf-8").lower().count(text.lower()) for name, path in pages.items()
+    })  # fmt: skip
+    names = [name for name, count in counts.most_common(MAX_PAGES) if count]
+    return f"Pages that name it: {', '.join(names)}." if names else "`gpufleet docs` lists them."
 
 
 def _word(path: Path) -> str:

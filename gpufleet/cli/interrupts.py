@@ -20,8 +20,8 @@ def ended_by_interrupt() -> Iterator[None]:
 
 @contextmanager
 def interrupt_main_greenlet() -> Iterator[None]:
-    """Raise KeyboardInterrupt in the main greenlet at Ctrl+C. Python raises it in the greenlet that
-    runs, where a thread of paramiko would print and forget it."""
+    """Raise KeyboardInterrupt in the main greenlet at Ctrl+C. Python raises it in the running
+    greenlet: a thread of paramiko prints it and ignores it."""
     from gevent import get_hub
 
     def handle(*_: object) -> None:

@@ -49,7 +49,7 @@ class PlannedFix:
     command: str
     interrupts: str
     seen: str = field(default="", repr=False)  # content of the host's lock when it was judged
-    place: str = " (on the host)"
+    place: str = " (on the host, as root)"
     pod: DeadPod | None = None  # of a cluster, to delete
 
 
@@ -136,7 +136,7 @@ def _first_step(found: SubjectVerdict, result: CheckOutcome, inventory: str) -> 
     step = next((step for _, step in next_steps(result)), None)
     if step is None:
         return ""
-    place = " (on the host)" if step.runs_on == "host" else ""
+    place = " (on the host, as root)" if step.runs_on == "host" else ""
     return f"Next{place}: {step_command(step, inventory, found, result)}"
 
 

@@ -83,7 +83,7 @@ def _show_cause(
         console.print(Text(f"    Follows from it: {', '.join(follow)}"))
     for number, step in enumerate(_useful_steps(cause)):
         word = "Next" if number == 0 else "Then"
-        place = " (on the host)" if step.runs_on == "host" else ""
+        place = " (on the host, as root)" if step.runs_on == "host" else ""
         command = step_command(step, inventory, found, cause)
         console.print(Text.assemble(f"    {word}{place}: ", (command, "bold")))
         console.print(Text(f"      {step.does} Interrupts: {step.interrupts}.", "dim"))
@@ -172,5 +172,5 @@ def _next_lines(
         yield each_line(remedy)
         return
     step = steps[0]
-    place = " (on the host)" if step.runs_on == "host" else ""
+    place = " (on the host, as root)" if step.runs_on == "host" else ""
     yield f"Next{place}: {step_command(step, inventory, members[0], causes[0])}"

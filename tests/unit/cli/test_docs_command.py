@@ -24,3 +24,9 @@ def test_a_page_is_shown_and_guides_win(name: str) -> None:
 
 def test_an_unknown_page_is_a_usage_error() -> None:
     assert CliRunner().invoke(main, ["docs", "nothing"]).exit_code == 2
+
+
+def test_a_word_that_is_no_page_names_the_pages_that_have_it() -> None:
+    done = CliRunner().invoke(main, ["docs", "proxy"])
+    assert done.exit_code == 2
+    assert "how-to/closed-network" in done.stderr

@@ -52,7 +52,9 @@ def test_an_apply_that_leaves_the_default_runtime_is_no_step() -> None:
 
 
 def test_a_failed_runtime_is_read_whatever_a_run_writes() -> None:
-    assert "Next (on the host): journalctl -b -n 50 -u docker.service\n" in shown("docker failed")
+    assert "Next (on the host, as root): journalctl -b -n 50 -u docker.service\n" in shown(
+        "docker failed"
+    )
 
 
 def test_an_interrupted_transaction_is_finished_by_the_package_manager_of_the_host() -> None:
