@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from gpufleet.core.names import count_noun
 from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
-from gpufleet.driver.files import RIVALS
+from gpufleet.driver.files import MODPROBE_FILE, RIVALS
 from gpufleet.facts.files import full_paths
 from gpufleet.facts.model import NodeFacts, Service
 
@@ -97,7 +97,9 @@ def read_nouveau(facts: NodeFacts) -> Link:
     if not rivals:
         return Link("none")
     names = ", ".join(f"{name} has {slot}" for name, slot in rivals.items())
-    return Link(names, f"Another kernel driver has a GPU: {names}.")
+    prepared = facts.module_on_disk and MODPROBE_FILE in facts.provenance.files
+    steps = ("reboot",) if prepared else ()  # an apply has done its part
+    return Link(names, f"Another kernel driver has a GPU: {names}.", steps=steps)
 
 
 def read_loaded(facts: NodeFacts) -> Link:

@@ -14,6 +14,7 @@ from gpufleet.doctor.export import next_steps, step_command
 from gpufleet.doctor.models import CheckOutcome, DoctorCheck, SubjectVerdict, Verdict, load_steps
 from gpufleet.doctor.table import all_checks
 from gpufleet.doctor.text import show_verdicts
+from gpufleet.driver.files import MODPROBE_FILE
 from tests.unit.doctor.faults import FAULTS
 from tests.unit.doctor.machines import judged, machine, verdict_on
 from tests.unit.status.fleets import seen
@@ -49,6 +50,16 @@ def test_an_apply_that_leaves_the_default_runtime_is_no_step() -> None:
     text = shown("docker's default runtime is not defined")
     assert "(GF441)" in text
     assert "gpufleet apply prod.py" not in text
+
+
+def test_a_driver_on_disk_beside_nouveau_needs_only_a_reboot() -> None:
+    taken = FAULTS["nouveau has the GPU"][0](machine())
+    done = replace(
+        taken, provenance=taken.provenance.model_copy(update={"files": {MODPROBE_FILE: ""}})
+    )
+    for facts, steps in ((taken, ["apply", "reboot"]), (done, ["reboot"])):
+        (cause,) = [each for each in verdict_on(facts).causes if each.check == "chain.nouveau"]
+        assert [name for name, _ in next_steps(cause)] == steps
 
 
 def test_a_failed_runtime_is_read_whatever_a_run_writes() -> None:
