@@ -7,7 +7,7 @@ from functools import cache
 
 from documents import ROOT, documents
 
-PAGE = "docs/reference/exit-status.md"
+PAGE = "docs/reference/environment.md"
 READ = re.compile(r"(?:environ(?:\.get)?[\[(]\s*|getenv\()[\"']([A-Z_]+)[\"']|\$\{([A-Z_]+)[:}]")
 FOLDERS = ("gpufleet", "inventories", "ci", "sandbox")
 LIBRARIES = {"SSL_CERT_FILE"}  # read by Python itself
