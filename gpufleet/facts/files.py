@@ -12,6 +12,7 @@ from gpufleet.facts.record import EMPTY_RECORD, HostRecord, read_record
 HOME = "/var/lib/gpufleet"
 INCOMING = f"{HOME}/incoming"  # uploads of a run, until the step that needs them
 RECORD_PATH = f"{HOME}/provenance.json"
+WRITTEN_NOTES = f"{HOME}/written"  # a line for each write: path, sha256 before, sha256 after
 BACKUPS = f"{HOME}/backup"  # copies of replaced files
 NOTES = f"{HOME}/runtimes"  # a file for each runtime, with its part of the record
 # Names that a transaction of the driver role begins to install; removed once recorded.
@@ -43,11 +44,23 @@ def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:
     return notes
 
 
-def parse_provenance(file: ManagedFile | None) -> tuple[HostRecord, str]:
-    """The record of the installation, and the reason if it cannot be used, or else ""."""
+def parse_provenance(
+    file: ManagedFile | None, written: ManagedFile | None = None
+) -> tuple[HostRecord, str]:
+    """The record of the installation, and the reason if it cannot be used, or else "".
+    `written`: notes of writes, those of runs that failed before they recorded them included."""
     if file is None or file.content is None:
         return EMPTY_RECORD, file.error if file else ""
     try:
-        return read_record(file.content), ""
+        return _as_written(read_record(file.content), (written and written.content) or ""), ""
     except ValueError as error:
         return EMPTY_RECORD, str(error)
+
+
+def _as_written(record: HostRecord, notes: str) -> HostRecord:
+    """The record with the sha256 of the last write of each of its files."""
+    last = {
+        words[0]: words[2] for line in notes.splitlines() if len(words := line.split("\t")) == 3
+    }
+    files = {path: last.get(path, digest) for path, digest in record.files.items()}
+    return record if files == record.files else record.model_copy(update={"files": files})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpufleet.facts.files import RECORD_PATH, parse_notes, parse_provenance
+from gpufleet.facts.files import RECORD_PATH, WRITTEN_NOTES, parse_notes, parse_provenance
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections, drivers, hardware
@@ -64,7 +64,7 @@ def parse_node_facts(
     packages = sections.parse("packages", lambda lines: parse_packages(lines, os))
     services = sections.parse("services", parse_services)
     files, contents = sections.parse("files", parse_files)
-    provenance, trouble = parse_provenance(files.get(RECORD_PATH))
+    provenance, trouble = parse_provenance(files.get(RECORD_PATH), files.get(WRITTEN_NOTES))
     if trouble:
         files[RECORD_PATH] = replace(files[RECORD_PATH], error=trouble)
     keyrings = (

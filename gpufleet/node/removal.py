@@ -113,7 +113,8 @@ def plan_removal(
     there = {path: file.sha256 for path, file in facts.files.items() if file.sha256}
     changed = [path for path, digest in files if there.get(path, digest) != digest]
     reloads = (access.PACKAGES_RELOAD(roles=", ".join(entries)),)
-    written = (*(path for path, _ in files), *left.written)
+    wrote = (*(path for path, _ in files), *left.written)
+    written = tuple(path for path in wrote if path not in changed)
     parts = _parts(settings, facts, catalog, entries, written, place, roles)
     return RemovalPlan(
         owns=True,

@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
 from gpufleet.core.names import list_names
@@ -27,6 +27,7 @@ NOTHING_THERE = "it is not installed: gpufleet apply installs it"
 NEVER_A_GPU = "no GPU"  # and no driver: for example a control plane node
 NOT_A_MEMBER = "not in run {run}: run the command again after it"
 NOT_CHANGED = "run {run} did not change it"
+STUCK_REASON = "its roll-back failed: repair it, then run `gpufleet upgrade release`"
 NOTHING_MISSING = frozenset({NEVER_A_GPU, *DISABLED.values()})  # never counts as blocked
 NEVER = frozenset(
     kind.code
@@ -101,12 +102,14 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
     Stopped if there is nothing to roll back."""
     if any(view.unfinished for view in views):
         return list(views)
-    run = newest_changed(view.state for view in views if view.state).run
+    run = newest_changed({view.name: view.state for view in views if view.state}).run
     found = []
     for view in views:
         state = view.state
         if not view.reached:
             found.append(view)
+        elif state and state.phase is Phase.STUCK:
+            found.append(replace(view, target=None, refusals=(STUCK_REASON,)))
         elif state is None or state.run != run or not _is_changed(state):
             found.append(replace(view, target=None, refusals=(NOT_CHANGED.format(run=run),)))
         elif view.before != state.target:
@@ -137,14 +140,15 @@ def left_behind(views: Iterable[HostView]) -> dict[str, HostView]:
     return found
 
 
-def newest_changed(states: Iterable[HostState]) -> HostState:
+def newest_changed(states: Mapping[str, HostState]) -> HostState:
     """A host of the run to roll back: the unfinished roll-back, else the newest run that changed
-    something. Raises Stopped."""
-    states = list(states)
-    unfinished = [s for s in states if s.kind == "rollback" and not s.ended]
-    changed = unfinished or [state for state in states if _is_changed(state)]
+    something. `states`: by host. Raises Stopped."""
+    unfinished = [s for s in states.values() if s.kind == "rollback" and not s.ended]
+    changed = unfinished or [state for state in states.values() if _is_changed(state)]
     if not changed:
-        raise Stopped(findings.NOTHING_TO_RETURN())
+        stuck = [name for name, state in states.items() if state.phase is Phase.STUCK]
+        one = findings.ONLY_STUCK(hosts=list_names(stuck)) if stuck else None
+        raise Stopped(one or findings.NOTHING_TO_RETURN())
     return max(changed, key=lambda state: state.since)
 
 

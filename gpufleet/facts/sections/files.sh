@@ -20,7 +20,7 @@ want() {
 want /etc/docker/daemon.json /etc/containerd/config.toml /etc/crio/crio.conf \
     /etc/nvidia-container-runtime/config.toml /var/lib/gpufleet/provenance.json \
     /etc/nvidia-container-toolkit/nvidia-cdi-refresh.env \
-    /var/lib/gpufleet/upgrade.json /etc/gpufleet-gpus \
+    /var/lib/gpufleet/written /var/lib/gpufleet/upgrade.json /etc/gpufleet-gpus \
     /var/lib/gpufleet/driver.before.begun /var/lib/gpufleet/toolkit.before.begun \
     /var/lib/gpufleet/runtimes/*.json \
     /etc/containerd/conf.d/*.toml /etc/crio/crio.conf.d/* \

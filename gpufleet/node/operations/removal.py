@@ -10,6 +10,7 @@ from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 from pyinfra.api.operation import OperationMeta
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import is_cluster
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.files import BACKUPS, HOME
@@ -172,19 +173,17 @@ def remove_record(node: RemovalNode, *steps: OperationMeta) -> Commands:
     """
     done = [step.stdout_lines for step in steps if step.is_complete()]
     said = [line for lines in done for line in framed_answer(lines) or ()]
-    notes = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
-    why = "a package source that was modified, and stays too, needs that key"
-    notes += [findings.STAYS_INSTALLED(what=path, why=why) for path in _named("needed ", said)]
-    if kept := _named("kept ", said):
-        why = "other packages depend on what came with gpufleet's"
-        notes.append(findings.STAYS_INSTALLED(what=", ".join(kept), why=why))
+    notes = _notes_of(said)
     _note_gone(node)
-    theirs = {code for role in node_roles() for code in role.left_by_users}
-    theirs.add(findings.FILE_CHANGED.code)
+    why = "it has what gpufleet replaced, and a modified file stays too"
+    backups = findings.STAYS_INSTALLED(what=BACKUPS, why=why)
+    changed = findings.FILE_CHANGED.code
+    if state.is_executing:  # the plan only foresaw what stays
+        found = node.report.findings
+        node.report.findings = [each for each in found if each != backups and each.code != changed]
+    theirs = {changed, *(code for role in node_roles() for code in role.left_by_users)}
     stays = any(finding.code in theirs for finding in (*notes, *node.report.findings))
-    if stays:
-        why = "it has what gpufleet replaced, and a modified file stays too"
-        notes.append(findings.STAYS_INSTALLED(what=BACKUPS, why=why))
+    notes += [backups] if stays else []
     needs = [need for role, removal in node.plan.parts for need in role.needs_left(removal)]
     if "loaded" in said:
         needs.append("reboot: the nvidia modules are still loaded")
@@ -199,6 +198,17 @@ def remove_record(node: RemovalNode, *steps: OperationMeta) -> Commands:
         )
     else:
         yield quote_command("rm", "-rf", HOME)
+
+
+def _notes_of(said: list[str]) -> list[Finding]:
+    """The findings about files and packages that stay, from the output of the steps."""
+    notes = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
+    why = "a package source that was modified, and stays too, needs that key"
+    notes += [findings.STAYS_INSTALLED(what=path, why=why) for path in _named("needed ", said)]
+    if kept := _named("kept ", said):
+        why = "other packages depend on what came with gpufleet's"
+        notes.append(findings.STAYS_INSTALLED(what=", ".join(kept), why=why))
+    return notes
 
 
 def _note_gone(node: RemovalNode) -> None:

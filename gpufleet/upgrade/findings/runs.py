@@ -29,6 +29,14 @@ NOTHING_TO_RETURN = blocker(
     "already.",
 )
 
+ONLY_STUCK = blocker(
+    "GF286",
+    "Only stuck hosts to roll back",
+    "Change and roll-back failed: {hosts}. No other host has a change to roll back.",
+    "Repair each: `gpufleet apply INVENTORY --limit HOST` prints what fails. Then run `gpufleet "
+    "upgrade release INVENTORY --limit HOST`.",
+)
+
 NOTHING_TO_RELEASE = blocker(
     "GF079",
     "Nothing to release",

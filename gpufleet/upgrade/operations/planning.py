@@ -88,7 +88,7 @@ def read_run_hosts(
     statuses = reader.each(reader.read, [target.name for target in targets])
     states = {each.name: each.state for each in statuses.values() if each.state}
     if kind == "rollback":
-        reader.subject = newest_changed(states.values()).subject
+        reader.subject = newest_changed(states).subject
     stuck = [state for state in states.values() if state.phase is Phase.STUCK]
     if release and stuck and all(state.subject == "toolkit" for state in stuck):
         reader.subject = "toolkit"

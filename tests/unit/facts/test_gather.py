@@ -252,6 +252,12 @@ def test_recorded_files_are_read(host: FakeHost, shell: tuple[str, ...]) -> None
     assert found.noted_runtimes == {}
 
 
+def test_the_last_write_of_a_recorded_file_is_read(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.file("/var/lib/gpufleet/provenance.json", json.dumps({"files": {"/etc/a": "1"}}) + "\n")
+    host.file("/var/lib/gpufleet/written", "/etc/a\t1\t2\n")
+    assert facts(host, shell).provenance.files == {"/etc/a": "2"}
+
+
 def test_what_an_unfinished_run_wrote_is_known(host: FakeHost, shell: tuple[str, ...]) -> None:
     note = json.dumps({"config": "/srv/noted.toml"}, indent=2)
     host.file("/var/lib/gpufleet/runtimes/containerd.json", note + "\n")

@@ -189,6 +189,18 @@ def test_provenance(content: str | None, expected: object, trouble: str) -> None
     assert bool(why) == bool(trouble)
 
 
+@pytest.mark.parametrize(
+    "notes", ["/etc/a\t1\t2\n/etc/a\t2\t3\n/etc/b\t\t9\n", "/etc/a\t1\t3\nodd\n"]
+)
+def test_the_record_has_the_last_write_of_each_file(notes: str) -> None:
+    """A run that failed, such as an upgrade, wrote files that it did not record."""
+    there = ManagedFile("/var/lib/gpufleet/provenance.json", '{"files": {"/etc/a": "1"}}')
+    written = ManagedFile("/var/lib/gpufleet/written", notes)
+    record, _ = parse_provenance(there, written)
+    assert record.files == {"/etc/a": "3"}
+    assert not parse_provenance(None, written)[0].exists
+
+
 @pytest.mark.parametrize("change", [-1, 1])
 def test_a_file_that_changed_while_it_was_read(change: int) -> None:
     lines = [

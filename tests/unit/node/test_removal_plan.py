@@ -123,6 +123,7 @@ def test_a_changed_file_is_named() -> None:
     digest = hashlib.sha256(b"theirs").hexdigest()
     changed = host(files={MODPROBE_FILE: ManagedFile(MODPROBE_FILE, "theirs", sha256=digest)})
     assert "GF561" in codes(plan(changed))
+    assert not plan(changed).of(DRIVER).initramfs, "the file stays in it"
 
 
 class TestOfOneRole:

@@ -194,7 +194,7 @@ def test_a_roll_back_destroys_no_mig_devices() -> None:
 def test_a_roll_back_that_is_not_finished_goes_on() -> None:
     back = state("changing", kind="rollback", before="2", target="1", out=True)
     views = [view("h", before="2", state=back), view("i", before="2", state=state("done"))]
-    assert newest_changed([each.state for each in views if each.state]) == back
+    assert newest_changed({each.name: each.state for each in views if each.state}) == back
     found = make_plan(views_to_return(views), UpgradeSettings.model_validate({}),
                       kind="rollback", name="new")  # fmt: skip
     assert list(found.hosts) == ["h", "i"]
@@ -203,10 +203,25 @@ def test_a_roll_back_that_is_not_finished_goes_on() -> None:
 @pytest.mark.parametrize("left", [[], ["reverted"], ["waiting"]])
 def test_nothing_to_roll_back(left: list[str]) -> None:
     with pytest.raises(Stopped) as error:
-        newest_changed([state(each) for each in left])
+        newest_changed({each: state(each) for each in left})
     assert code(error) == "GF065"
     with pytest.raises(Stopped):
-        newest_changed([replace(state("done"), subject="reboot")])
+        newest_changed({"h": replace(state("done"), subject="reboot")})
+
+
+def test_stuck_hosts_alone_are_named() -> None:
+    with pytest.raises(Stopped) as error:
+        newest_changed({"h": state("stuck"), "i": state("reverted")})
+    assert code(error) == "GF286"
+    assert " h." in error.value.findings[0].message
+
+
+def test_hosts_beside_a_stuck_one_are_rolled_back() -> None:
+    views = [view("h", state=state("stuck")), view("i", before="2", state=state("done"))]
+    found = make_plan(views_to_return(views), UpgradeSettings.model_validate({}),
+                      kind="rollback", name="new")  # fmt: skip
+    assert (list(found.hosts), found.behind) == (["i"], ("h",))
+    assert [("release" in each.reason, each.blocked) for each in found.left_out] == [(True, True)]
 
 
 def test_settings_of_a_run_are_the_same_for_all() -> None:
