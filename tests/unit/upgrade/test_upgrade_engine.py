@@ -219,10 +219,58 @@ def test_an_abort_finishes_what_was_changed_and_releases_the_rest() -> None:
     with pytest.raises(Killed):
         fleet.carried_out()
     fleet.moment = lambda: None
+    fleet.machines["h"].version = NEW
     assert fleet.carried_out(asked="abort") == "aborted"
     found = {name: phase(fleet, name) for name in fleet.machines}
     assert found == {"h": "done", "i": "passed", "j": "passed"}
     assert not any(machine.cordon for machine in fleet.machines.values())
+
+
+@pytest.mark.parametrize(
+    ("how", "ends", "installs"),
+    [
+        ({}, "passed", []),
+        ({"half": True}, "reverted", []),
+        ({"loaded": "none"}, "reverted", []),
+        ({"version": NEW}, "done", []),
+    ],
+    ids=["nothing was done", "only pins were changed", "no module", "packages were changed"],
+)
+def test_an_abort_installs_nothing_on_a_host_with_its_earlier_driver(
+    how: dict[str, Any], ends: str, installs: list[str]
+) -> None:
+    fleet = world("h", how={"node": True})
+
+    def kill() -> None:
+        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
+            raise Killed
+
+    fleet.moment = kill
+    with pytest.raises(Killed):
+        fleet.carried_out()
+    fleet.moment = lambda: None
+    machine = fleet.machines["h"]
+    for name, value in how.items():
+        setattr(machine, name, value)
+    assert fleet.carried_out(asked="abort") == "aborted"
+    assert (phase(fleet), machine.installs, machine.cordon) == (ends, installs, "")
+
+
+def test_an_abort_waits_for_a_host_that_may_be_unchanged() -> None:
+    fleet = world("h")
+
+    def kill() -> None:
+        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
+            raise Killed
+
+    fleet.moment = kill
+    with pytest.raises(Killed):
+        fleet.carried_out()
+    fleet.moment = lambda: None
+    run = fleet.started()
+    run.asked, fleet.machines["h"].silent = "abort", 2
+    assert carry_on(run, fleet.workers) == "aborted"
+    assert (phase(fleet), fleet.machines["h"].installs) == ("passed", [])
 
 
 def test_a_roll_back_returns_the_hosts() -> None:
