@@ -173,7 +173,7 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str | None:
     if host.converged and not host.left_behind:
         return SAME.format(target=host.target)
     if host.refusals:
-        return list_names(host.refusals, 3)
+        return ", ".join(host.refusals)
     return None if host.before and host.target else NOTHING_THERE
 
 

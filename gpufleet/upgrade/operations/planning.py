@@ -175,7 +175,8 @@ def _view(status: Status, result: StepResult | None) -> HostView:
     if result is None:
         return HostView(name, state=state)
     if not result.ok:
-        return HostView(name, refusals=(result.reason,), reached=result.reached, state=state)
+        refusals = result.blockers or (result.reason,)
+        return HostView(name, refusals=refusals, reached=result.reached, state=state)
     known = {each.name for each in fields(HostView)}
     data = {key: value for key, value in result.plan.items() if key in known}
     return HostView(**{**data, "name": name, "state": state})

@@ -12,10 +12,13 @@ from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.node.findings import OWN_PREFLIGHT
+from gpufleet.run.report import HostReport
 from gpufleet.upgrade.host_state import Phase, parse_state
 from gpufleet.upgrade.operations import planning
 from gpufleet.upgrade.operations.loop import carry_on
 from gpufleet.upgrade.operations.planning import UpgradeTarget, begin_run, read_run_hosts
+from gpufleet.upgrade.operations.result import step_result
 from gpufleet.upgrade.subjects import WantedChange
 from tests.fakes.upgrade_fleet import MONDAY, NEW, OLD, Killed, Machine, Pull, World, fleet_of
 
@@ -420,6 +423,15 @@ def test_a_host_that_is_lost_while_the_run_begins_is_not_in_it() -> None:
     assert [(each.name, each.blocked) for each in found.left_out] == [("h", True)]
     assert not found.unreached  # it was in service a moment ago
     assert parse_state(fleet.machines["i"].file).since == 5.0  # type: ignore[union-attr]
+
+
+def test_a_plan_shows_each_text_of_the_preflights() -> None:
+    texts = [OWN_PREFLIGHT(file="f", name="n", problem=text) for text in "abcd"]
+    report = HostReport("h", status="failed", findings=list(texts))
+    fleet = world("h")
+    fleet.look = lambda *_: step_result(report, touched=False)  # type: ignore[method-assign]
+    plan = read_run_hosts([target("h")], fleet, WantedChange(version=NEW), (), name="r").plan
+    assert [each.reason for each in plan.left_out] == [", ".join(each.text for each in texts)]
 
 
 def target(name: str, **data: Any) -> UpgradeTarget:
