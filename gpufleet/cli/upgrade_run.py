@@ -44,6 +44,7 @@ from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import (
     RELEASE_STUCK,
+    ended_text,
     shown_progress,
     status_dict,
     status_text,
@@ -179,6 +180,8 @@ class Command:
             status = PAUSE_SIGNALS[signal.Signals(number)]
             if ended:
                 shown.abandon()
+                with suppress(OSError):  # waits for no lock
+                    os.write(2, f"\n{hide_secrets(ended_text(run.states))}\n".encode())
                 signal_running(signal.SIGKILL)
                 os._exit(status)
             ended.append(status)

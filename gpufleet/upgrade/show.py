@@ -140,6 +140,14 @@ def shown_progress(states: Mapping[str, HostState], begun: float, now: float) ->
     )
 
 
+def ended_text(states: Mapping[str, HostState]) -> str:
+    """The line of a process that is ended at once: the hosts that stay out of service, and how the
+    run goes on."""
+    out = [name for name, state in states.items() if state.out_of_service]
+    shown = f"Left out of service: {name_hosts(out)}. " if out else ""
+    return one_line(f"{shown}{RUN_GOES_ON}")
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """The state that a host reports, or `problem`: why it could not be read."""
