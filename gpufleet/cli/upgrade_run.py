@@ -29,7 +29,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import each_line
 from gpufleet.gpu_stack.operations.accesses import accesses_of
 from gpufleet.host.upgrade_settings import Subject
-from gpufleet.upgrade.host_state import Kind, Phase
+from gpufleet.host.upgrade_state import Kind, Phase
 from gpufleet.upgrade.inventory_lines import lines_to_change, targets_in, targets_there
 from gpufleet.upgrade.operations.clusters import open_clusters
 from gpufleet.upgrade.operations.host_steps import HostSteps

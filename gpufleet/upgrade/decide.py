@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpufleet.core.names import count_noun, list_names
+from gpufleet.host.upgrade_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
 from gpufleet.host.window import Window
-from gpufleet.upgrade.host_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
 from gpufleet.upgrade.models import Limits
 
 ABORT_REQUESTED = "abort was requested"

@@ -13,10 +13,10 @@ from gpufleet.drain.nodes import CORDONED, SKIPPED_BY_LABEL
 from gpufleet.driver.findings import choice as driver
 from gpufleet.driver.findings.host import MIG_DEVICES
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
+from gpufleet.host.upgrade_state import HostState, Kind, Phase
 from gpufleet.toolkit.findings import choice as toolkit
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.findings.hosts import DOWNGRADE
-from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan
 from gpufleet.upgrade.settings import share_of_hosts
 from gpufleet.upgrade.subjects import DISABLED

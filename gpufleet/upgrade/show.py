@@ -18,7 +18,7 @@ from gpufleet.core.progress import Active, RunProgress
 from gpufleet.core.visible import one_line
 from gpufleet.drain.nodes import EVENTS_NAMESPACE
 from gpufleet.drain.pods import Leaving, unreplaced_pods
-from gpufleet.upgrade.host_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
+from gpufleet.host.upgrade_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
 from gpufleet.upgrade.models import Plan
 
 MAX_SHOWN_HOSTS = 10  # hosts of a wave

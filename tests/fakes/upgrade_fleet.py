@@ -12,7 +12,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.host.findings import CONNECTION_LOST
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
-from gpufleet.upgrade.host_state import WORKING_PHASES, HostState, Phase, parse_state, state_text
+from gpufleet.host.upgrade_state import WORKING_PHASES, HostState, Phase, parse_state, state_text
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.acts import Round
 from gpufleet.upgrade.operations.loop import carry_on

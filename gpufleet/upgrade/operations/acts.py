@@ -9,11 +9,11 @@ from gpufleet.core.names import list_names
 from gpufleet.drain.operations.evict import Round
 from gpufleet.drain.pods import Policy
 from gpufleet.host.upgrade_settings import UpgradeSettings
+from gpufleet.host.upgrade_state import Phase, both_reasons
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.decide import ABORT_REQUESTED, Do
 from gpufleet.upgrade.findings.nodes import CHECK_REFUSED
-from gpufleet.upgrade.host_state import Phase, both_reasons
 from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.operations.returns import give_back, leave_act, leave_behind, pass_over

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from gpufleet.host.upgrade_state import Phase
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import is_final
 from gpufleet.upgrade.decide import ABORT_REQUESTED
 from gpufleet.upgrade.findings.nodes import NODE_REFUSED
 from gpufleet.upgrade.findings.runs import COMMAND_FAILED
-from gpufleet.upgrade.host_state import Phase
 from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.run import UpgradeRun, passing_reason
 

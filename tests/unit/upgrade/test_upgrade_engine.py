@@ -9,12 +9,12 @@ import pytest
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.upgrade_settings import UpgradeSettings
+from gpufleet.host.upgrade_state import Phase, parse_state
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.node.findings import OWN_PREFLIGHT
 from gpufleet.run.report import HostReport
-from gpufleet.upgrade.host_state import Phase, parse_state
 from gpufleet.upgrade.operations import planning
 from gpufleet.upgrade.operations.loop import carry_on
 from gpufleet.upgrade.operations.planning import UpgradeTarget, begin_run, read_run_hosts

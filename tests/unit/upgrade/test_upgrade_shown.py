@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 import gpufleet.upgrade
 from gpufleet.core.progress import heartbeat_line
 from gpufleet.drain.pods import Leaving
-from gpufleet.upgrade.host_state import HostState, Phase
+from gpufleet.host.upgrade_state import HostState, Phase
 from gpufleet.upgrade.models import LeftOut, Limits, Plan
 from gpufleet.upgrade.show import (
     RELEASE_STUCK,
