@@ -22,11 +22,11 @@ from benchmarks.timing import ROOT
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.host.upgrade_settings import UpgradeSettings
+from gpufleet.host.upgrade_state import HostState, Phase
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import NO_PLACE
-from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.look import LookedHost, view_of
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.acts import drain_act, prepare_act

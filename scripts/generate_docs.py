@@ -61,8 +61,8 @@ FINDINGS_HEAD = (
     "# Findings",
     "",
     "Every finding has a stable code, a severity and a remedy. A *blocker* stops its host and "
-    "makes the run exit with 1; other hosts continue. Placeholders in braces are replaced with the "
-    "details of the case. `gpufleet explain CODE` prints an entry and its address.",
+    "makes the run exit with 1; other hosts continue. Words in capitals, such as PATH, stand for "
+    "the details of a case. `gpufleet explain CODE` prints an entry and its address.",
     "",
     "| page | codes |",
     "|---|---|",

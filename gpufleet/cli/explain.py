@@ -43,8 +43,8 @@ def explain(words: tuple[str, ...], as_json: bool) -> None:
     """Explain a finding, an XID, a data key, a check of doctor or a pasted error.
 
     Examples: GF112 or 112, XID-79, driver_branch, chain.runtime. Of a finding it prints what it
-    means and what to do, of a key its values and default, of a check its next steps. Runs replace
-    the placeholders in braces.
+    means and what to do, of a key its values and default, of a check its next steps. Words in
+    capitals, such as PATH, stand for the details of a case.
 
     An error is a message, a line of a log, or a screenful on standard input (`gpufleet explain <
     error.txt`, or `-`). Of an error it prints the cause, how to make sure, and what to do. If an

@@ -144,8 +144,8 @@ def require_plan(planned: Hosts, command: Sequence[str], *, limited: bool) -> No
         return
     click.echo(shown, nl=False)
     console = result_console()
-    for finding, names in found.items():
-        print_finding(console, finding, names)
+    for number, (finding, names) in enumerate(found.items(), 1):  # all have the same remedy
+        print_finding(console, finding, names, remedy=number == len(found))
     differing = {name for names in found.values() for name in names}
     whole = count_noun(len({*planned, *now}), "host")
     click.echo(f"Refused: the plan differs on {len(differing)} of {whole}; 0 changed")

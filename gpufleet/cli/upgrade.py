@@ -136,8 +136,8 @@ def status(command: Command, *, as_json: bool) -> ExitStatus:
 def abort(command: Command, *, yes: bool) -> ExitStatus:
     """End an unfinished run.
 
-    Drains stop, changed hosts are finished, all are returned to service. If a process still
-    carries the run out, press Ctrl-C there first.
+    Drains stop, hosts with packages of the new version are finished, all are returned to service.
+    If a process still carries the run out, press Ctrl-C there first.
     """
     return command.abort(None if yes else ENDS)
 

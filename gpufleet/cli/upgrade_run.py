@@ -29,7 +29,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import each_line
 from gpufleet.gpu_stack.operations.accesses import accesses_of
 from gpufleet.host.upgrade_settings import Subject
-from gpufleet.upgrade.host_state import Kind, Phase
+from gpufleet.host.upgrade_state import Kind, Phase
 from gpufleet.upgrade.inventory_lines import lines_to_change, targets_in, targets_there
 from gpufleet.upgrade.operations.clusters import open_clusters
 from gpufleet.upgrade.operations.host_steps import HostSteps
@@ -44,6 +44,7 @@ from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import (
     RELEASE_STUCK,
+    ended_text,
     shown_progress,
     status_dict,
     status_text,
@@ -179,6 +180,8 @@ class Command:
             status = PAUSE_SIGNALS[signal.Signals(number)]
             if ended:
                 shown.abandon()
+                with suppress(OSError):  # waits for no lock
+                    os.write(2, f"\n{hide_secrets(ended_text(run.states))}\n".encode())
                 signal_running(signal.SIGKILL)
                 os._exit(status)
             ended.append(status)

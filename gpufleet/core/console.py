@@ -31,9 +31,13 @@ def result_console() -> Console:
     return Results(width=None if known else CONSOLE_WIDTH, highlight=False)
 
 
-def print_finding(console: Console, finding: Finding, hosts: Sequence[str] = ()) -> None:
-    """Print a finding and its hosts, if any: code, message, remedy. No text is read as markup."""
+def print_finding(
+    console: Console, finding: Finding, hosts: Sequence[str] = (), *, remedy: bool = True
+) -> None:
+    """Print a finding and its hosts, if any: code, message, remedy. No text is read as markup.
+    `remedy`: False before another finding with the same one."""
     word = (f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
     place = f" {name_hosts(hosts)}:" if hosts else ""
     console.print(Text.assemble(word, f"{place} {each_line(finding.message)}"), highlight=False)
-    console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)
+    if remedy:
+        console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)

@@ -17,6 +17,7 @@ from gpufleet.gpu_stack.existing import (
     offering_nodes,
 )
 from gpufleet.gpu_stack.model import StackBuilder
+from gpufleet.gpu_stack.removal import is_release_installed
 from gpufleet.gpu_stack.sharing import sharing_variables
 from gpufleet.gpu_stack.sharing_checks import check_node_sharing, config_texts
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, chart_values
@@ -36,6 +37,7 @@ RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
 PLUGIN_SWITCH, PLUGIN_CONFIG = "devicePlugin.enabled", "devicePlugin.config.name"
 NFD_AFFINITY = "node-feature-discovery.worker.affinity"
 PLUGIN_DATA = "devicePlugin.config.data"  # configurations of the plugin
+REMOVES_OURS = "`gpufleet remove INVENTORY --limit gpu_cluster`"
 OPERATOR_LIMITED = (
     "label each node that has one (kubectl label node NAME nvidia.com/gpu.deploy.device-plugin="
     "false)"
@@ -49,8 +51,10 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     policy = _policy(build, ref)
     for chart, why in COLLISIONS.items():  # our own releases of plugin and exporter
         if ours := build.managed(chart):
-            remove = f"helm -n {ours.namespace} uninstall {ours.name}"
-            _collides(build, f"Release {ours.ref}", chart, why, remove)
+            found, remove = f"Release {ours.ref}", f"helm -n {ours.namespace} uninstall {ours.name}"
+            if is_release_installed(ours):
+                found, remove = f"gpufleet's release {ours.ref}", REMOVES_OURS
+            _collides(build, found, chart, why, remove)
     driver = _installs_driver(build, policy, hosts)
     toolkit = _chosen(build, "toolkit", wanted.toolkit)
     if toolkit == "auto":

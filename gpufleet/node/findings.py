@@ -82,3 +82,12 @@ NOT_ENDED = info(
     "the journal it wrote before each step.",
     "No action required.",
 )
+
+UPGRADE_UNFINISHED = warning(
+    "GF738",
+    "Host is in an upgrade that has not ended",
+    "The host is in an upgrade that has not ended: {what}.",
+    "`gpufleet upgrade status INVENTORY` shows the run. To continue it, run the command that began "
+    "it again; to end it, `gpufleet upgrade abort INVENTORY`. A stuck host: repair it with "
+    "`gpufleet apply`, then `gpufleet upgrade release INVENTORY` returns it.",
+)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import BACKUPS, MIN_FREE, RECORD_PATH, full_paths
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
+from gpufleet.host.upgrade_state import STATE_FILE, parse_state
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.packages import findings as package_findings
@@ -59,3 +62,17 @@ def check_record(facts: NodeFacts) -> list[Finding]:
     if not problem:
         return []
     return [access.RECORD_UNUSABLE(path=RECORD_PATH, problem=problem, folder=BACKUPS)]
+
+
+def unfinished_upgrade(facts: NodeFacts) -> list[Finding]:
+    """A warning if the host is in an upgrade that has not ended, by the run's state file on it."""
+    try:
+        state = parse_state(facts.texts.get(STATE_FILE, ""))
+    except ValueError:
+        what = f"{STATE_FILE} has no valid state of a run"
+        return [findings.UPGRADE_UNFINISHED(what=what)]
+    if state is None or (state.ended and not state.out_of_service):
+        return []
+    since = datetime.fromtimestamp(state.since, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    what = f"run {state.run}, {state.kind} to {state.target}: {state.phase.value} since {since}"
+    return [findings.UPGRADE_UNFINISHED(what=f"{what}; {state.why}" if state.why else what)]

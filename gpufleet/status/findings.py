@@ -59,12 +59,3 @@ UNFIT_DRIVER = warning(
     advice="Set driver_modules and driver_branch to what `gpufleet catalog driver --distro NAME "
     "--gpu ID` names, or remove both keys, then run `gpufleet apply INVENTORY --limit HOST`.",
 )
-
-UPGRADE = warning(
-    "GF738",
-    "Host is in an upgrade that has not ended",
-    "The host is in an upgrade that has not ended: {what}.",
-    "`gpufleet upgrade status INVENTORY` shows the run. To continue it, run the command that began "
-    "it again; to end it, `gpufleet upgrade abort INVENTORY`. A stuck host: repair it with "
-    "`gpufleet apply`, then `gpufleet upgrade release INVENTORY` returns it.",
-)

@@ -6,6 +6,7 @@ import os
 import re
 import textwrap
 from collections.abc import Mapping
+from string import Formatter
 
 from gpufleet.core.findings import KNOWN_KINDS, Kind
 from gpufleet.core.paths import shipped_path
@@ -14,6 +15,7 @@ from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.status.explained import EXPLAIN_WIDTH, Explained
 
 FINDINGS = "reference/findings"
+CAPITALS = "Words in capitals, such as {name}, stand for the details of a case."
 SANDBOX_CODES = "GF6"  # prefix of the codes of a separate distribution
 _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of visible.Count
 
@@ -33,13 +35,29 @@ def describe_keys() -> dict[str, str]:
 
 
 def describe_kind(kind: Kind) -> tuple[str, str]:
-    """The meaning and the remedy of a kind of finding, with placeholders in braces."""
-    texts = (kind.description or kind.message, kind.advice or kind.remedy)
-    message, remedy = (
-        _NUMBER.sub(r"{\g<name>} \g<several>", text).replace("{{", "{").replace("}}", "}")
-        for text in texts
-    )
+    """The meaning and the remedy of a kind of finding, with placeholders in capitals: PATH."""
+    message, remedy = map(_in_capitals, _texts(kind))
     return message, remedy
+
+
+def _texts(kind: Kind) -> tuple[str, str]:
+    texts = (kind.description or kind.message, kind.advice or kind.remedy)
+    message, remedy = (_NUMBER.sub(r"{\g<name>} \g<several>", text) for text in texts)
+    return message, remedy
+
+
+def _in_capitals(text: str) -> str:
+    """The text with its placeholders in capitals: {name} of {file!r} -> NAME of 'FILE'."""
+    quotes = {"r": "'"}
+    return "".join(
+        literal + (name or "").upper().join([quotes.get(conversion or "", "")] * 2)
+        for literal, name, _, conversion in Formatter().parse(text)
+    )
+
+
+def _placeholders(kind: Kind) -> list[str]:
+    """The placeholders of both texts."""
+    return [name for text in _texts(kind) for _, name, _, _ in Formatter().parse(text) if name]
 
 
 def describe_finding(code: str, rooms: Mapping[str, str]) -> Explained:
@@ -48,6 +66,8 @@ def describe_finding(code: str, rooms: Mapping[str, str]) -> Explained:
         return Explained("finding", code, text)
     kind = KNOWN_KINDS[code]
     body = "\n\n".join(textwrap.fill(text, EXPLAIN_WIDTH) for text in describe_kind(kind))
+    if names := _placeholders(kind):
+        body += f"\n\n{CAPITALS.format(name=names[0].upper())}"
     place = address_of(code, rooms[code])
     address = f"\n\n{place}" if place else ""
     head = f"{code} {kind.severity.value}: {kind.title}"

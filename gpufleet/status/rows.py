@@ -27,7 +27,7 @@ from gpufleet.host.findings import (
     UNEXPECTED,
 )
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.host_checks import check_record
+from gpufleet.node.host_checks import check_record, unfinished_upgrade
 from gpufleet.node.plan import NodePlan, plan_node, plan_steps
 from gpufleet.status import findings
 from gpufleet.status.gres import gres_of_boards, layout_of_boards
@@ -42,7 +42,6 @@ from gpufleet.status.support import (
 )
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import installed_toolkit
-from gpufleet.upgrade.host_state import STATE_FILE, parse_state
 
 KEPT_CODES = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # the version differs from the selected one
 NO_ROOT = {kind.code for kind in (PRIVILEGES_REFUSED, SU_PASSWORD, NO_SHELL)}
@@ -201,8 +200,7 @@ def _by_facts(
     table = load_combinations()
     known = judge_combinations(installed_components(facts, table), NO_COMPONENTS, table)
     yield from (Note("version", each) for each in known if each.severity is Severity.WARNING)
-    if left := upgrade_left(facts):
-        yield Note("upgrade", left)
+    yield from (Note("upgrade", each) for each in unfinished_upgrade(facts))
     if facts.busy or facts.lock_holder:
         holder = facts.run_lock if facts.busy else facts.lock_holder
         yield Note("busy", findings.HOST_BUSY(holder=holder or "another run of gpufleet"))
@@ -217,19 +215,6 @@ def _reboots(facts: NodeFacts) -> Iterator[Note]:
     if newer := newer_kernel(facts):
         why = f"Kernel {newer} is installed, {facts.kernel.release} runs"
         yield Note("reboot", REBOOT_NEEDED(why=why))
-
-
-def upgrade_left(facts: NodeFacts) -> Finding | None:
-    """The unfinished upgrade of the host, according to the run's state file on the host."""
-    try:
-        state = parse_state(facts.texts.get(STATE_FILE, ""))
-    except ValueError:
-        return findings.UPGRADE(what=f"{STATE_FILE} has no valid state of a run")
-    if state is None or (state.ended and not state.out_of_service):
-        return None
-    since = datetime.fromtimestamp(state.since, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    what = f"run {state.run}, {state.kind} to {state.target}: {state.phase.value} since {since}"
-    return findings.UPGRADE(what=f"{what}; {state.why}" if state.why else what)
 
 
 def compare_peers(rows: Sequence[Row]) -> tuple[Row, ...]:

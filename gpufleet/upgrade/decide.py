@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpufleet.core.names import count_noun, list_names
+from gpufleet.host.upgrade_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
 from gpufleet.host.window import Window
-from gpufleet.upgrade.host_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
 from gpufleet.upgrade.models import Limits
 
+ABORT_REQUESTED = "abort was requested"
 RECHECK_SECONDS = 60.0  # seconds until alerts and NotReady nodes are checked again
 
 
@@ -82,7 +83,7 @@ def decide_acts(hosts: Sequence[Host], limits: Limits, around: Around) -> Decisi
     if not around.asked and any(host.given_up for host in hosts):
         return Decision(acts, end="hosts could not be finished")
     lost = _lost_groups(hosts)
-    halt = "abort was requested" if around.asked == "abort" else _spent(hosts, limits)
+    halt = ABORT_REQUESTED if around.asked == "abort" else _spent(hosts, limits)
     why = {host.name: halt for host in waiting if halt}
     why |= {h.name: "the canary of its group failed" for h in waiting if h.state.group in lost}
     acts |= {host.name: Do.PASS for host in waiting if host.name in why and host.due}

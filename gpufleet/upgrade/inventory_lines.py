@@ -9,7 +9,7 @@ from typing import Any
 
 from gpufleet.core.names import list_names
 from gpufleet.core.versions import branch_of
-from gpufleet.upgrade.host_state import HostState
+from gpufleet.host.upgrade_state import HostState
 from gpufleet.upgrade.models import LeftOut
 from gpufleet.upgrade.plan import SAME
 from gpufleet.upgrade.subjects import WantedChange

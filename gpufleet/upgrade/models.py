@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpufleet.host.upgrade_settings import Subject
-from gpufleet.upgrade.host_state import HostState, Kind, Phase
+from gpufleet.host.upgrade_state import HostState, Kind, Phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from gpufleet.drain.nodes import CORDONED, SKIPPED_BY_LABEL
 from gpufleet.driver.findings import choice as driver
 from gpufleet.driver.findings.host import MIG_DEVICES
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
+from gpufleet.host.upgrade_state import HostState, Kind, Phase
 from gpufleet.toolkit.findings import choice as toolkit
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.findings.hosts import DOWNGRADE
-from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan
 from gpufleet.upgrade.settings import share_of_hosts
 from gpufleet.upgrade.subjects import DISABLED
@@ -177,7 +177,7 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str | None:
     if host.converged and not host.left_behind:
         return SAME.format(target=host.target)
     if host.refusals:
-        return list_names(host.refusals, 3)
+        return ", ".join(host.refusals)
     return None if host.before and host.target else NOTHING_THERE
 
 

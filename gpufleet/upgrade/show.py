@@ -18,7 +18,7 @@ from gpufleet.core.progress import Active, RunProgress
 from gpufleet.core.visible import one_line
 from gpufleet.drain.nodes import EVENTS_NAMESPACE
 from gpufleet.drain.pods import Leaving, unreplaced_pods
-from gpufleet.upgrade.host_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
+from gpufleet.host.upgrade_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
 from gpufleet.upgrade.models import Plan
 
 MAX_SHOWN_HOSTS = 10  # hosts of a wave
@@ -138,6 +138,14 @@ def shown_progress(states: Mapping[str, HostState], begun: float, now: float) ->
         unchanged=phases.count(Phase.PASSED),
         failed=sum(phase in FAILING - WORKING_PHASES for phase in phases),
     )
+
+
+def ended_text(states: Mapping[str, HostState]) -> str:
+    """The line of a process that is ended at once: the hosts that stay out of service, and how the
+    run goes on."""
+    out = [name for name, state in states.items() if state.out_of_service]
+    shown = f"Left out of service: {name_hosts(out)}. " if out else ""
+    return one_line(f"{shown}{RUN_GOES_ON}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.host.findings import CONNECTION_LOST
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
-from gpufleet.upgrade.host_state import WORKING_PHASES, HostState, Phase, parse_state, state_text
+from gpufleet.host.upgrade_state import WORKING_PHASES, HostState, Phase, parse_state, state_text
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.acts import Round
 from gpufleet.upgrade.operations.loop import carry_on
@@ -61,6 +61,8 @@ class Machine:
     name: str
     group: str = "a"
     version: str = OLD
+    loaded: str = ""  # of its module, if it differs from the version
+    half: bool = False  # its pins are not those of its version
     job: bool = False  # work on its GPUs that is waited for
     intruder: bool = False  # work that started after the drain
     refuses: bool = False  # it cannot be prepared
@@ -125,7 +127,10 @@ class World:
     def look(self, name: str, version: str = "", branch: str = "") -> StepResult:
         machine = self.machines[name]
         work = ("train",) if machine.job or machine.intruder else ()
-        return LOST if self._is_silent(machine) else StepResult(True, plan={"work": work})
+        there = {"before": machine.version, "loaded": machine.loaded or machine.version}
+        left = ("GF079 pins",) if machine.half else ()
+        plan = {**there, "work": work, "refusals": left}
+        return LOST if self._is_silent(machine) else StepResult(True, plan=plan)
 
     def step(self, name: str, step: str, version: str, reboot: str = "") -> StepResult:
         self.moment()

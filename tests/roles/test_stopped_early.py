@@ -18,12 +18,14 @@ from pyinfra.api.state import StateStage
 
 from gpufleet.facts.files import RECORD_PATH
 from gpufleet.host.boundary import one_host
+from gpufleet.host.upgrade_state import STATE_FILE
 from gpufleet.node.operations.node import current_node
 from gpufleet.node.operations.removal import removal_target
 from gpufleet.roles.node import install_roles
 from gpufleet.roles.removal.remove import remove
 from gpufleet.run.report import RunFacts, report_json
 from gpufleet.run.reporting import RunReport
+from tests.roles import host_boundary_setup
 from tests.roles.answers import facts_of, framed_lines
 from tests.roles.host_boundary_setup import CAPTURE, with_contents
 
@@ -45,6 +47,11 @@ def install() -> None:
         node = current_node()
         if node and node.has_gpu:
             install_roles(node)
+
+
+def look() -> None:
+    with one_host():
+        current_node()
 
 
 def leave() -> None:
@@ -105,6 +112,16 @@ def test_a_removal_without_a_record_has_every_key() -> None:
     assert "GF560" in [finding["code"] for finding in found["findings"]]
     assert [found[role] for role in ("driver", "toolkit", "exporter")] == [UNREAD] * 3
     assert found["plan"]["steps"] == []
+
+
+@pytest.mark.parametrize(("text", "warns"), [("", False), ("{", True)])
+def test_a_run_warns_about_an_unfinished_upgrade(
+    text: str, warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = CAPTURE.replace("@@files\n", f"@@files\nfile 0 600 root {STATE_FILE}\n")
+    monkeypatch.setattr(host_boundary_setup, "CAPTURE", there)
+    found = reported(look, with_contents(STATE_FILE, text), holder="bob")
+    assert ("GF738" in [finding["code"] for finding in found["findings"]]) is warns
 
 
 def test_a_run_is_completed_once_pyinfra_has_run_everything() -> None:

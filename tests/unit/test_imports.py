@@ -142,7 +142,8 @@ SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib.reques
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
 PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings", "gpufleet.host.notices",
-                "gpufleet.host.upgrade_settings", "gpufleet.host.window")  # fmt: skip
+                "gpufleet.host.upgrade_settings", "gpufleet.host.upgrade_state",
+                "gpufleet.host.window")  # fmt: skip
 DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type that combines all catalog data
 IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig", "gpufleet.core.process")  # the checks use both
 # Code that the checks share with the deploys: it reads groups, files and data of the catalog, and

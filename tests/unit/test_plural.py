@@ -135,5 +135,7 @@ def test_a_finding_has_the_form_of_its_number(number: int, text: str) -> None:
     object.__setattr__(kind, "message", "{count:pod uses|pods use} {{it}}.")
     object.__setattr__(kind, "remedy", "")
     assert kind(count=number).message == f"{text} {{it}}."
-    assert describe_kind(kind)[0] == "{count} pods use {it}."
+    assert describe_kind(kind)[0] == "COUNT pods use {it}."
+    object.__setattr__(kind, "description", "{left_by!r} is {gpu:04x}{effect}")
+    assert describe_kind(kind)[0] == "'LEFT_BY' is GPUEFFECT"
     assert f"{Count(number):03d}" == f"{number:03d}"

@@ -20,7 +20,7 @@ from gpufleet.host.asking import host_arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.described import described_facts
-from gpufleet.node.host_checks import check_record
+from gpufleet.node.host_checks import check_record, unfinished_upgrade
 from gpufleet.node.impact import impact_of
 from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.operations.preflights import PreflightHost, own_preflights
@@ -112,7 +112,8 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> Ru
     `wait_until_idle`: wait for another run, and for a package manager whose transaction makes the
     host look broken, then gather again. This delays all hosts, because pyinfra plans every host
     before the first step. A mere lock is therefore left to the steps, which wait on their host.
-    `preflights`: the preflights of the user's repository may also stop it.
+    `preflights`: the preflights of the user's repository may also stop it, and an unfinished
+    upgrade is reported.
     """
     known = settings_and_facts()
     if known is None:
@@ -126,7 +127,7 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> Ru
         return None
     place = place_in_run(state, host, settings, facts)
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
-    own = blockers_of_user(facts) if preflights else ()
+    own = [*blockers_of_user(facts), *unfinished_upgrade(facts)] if preflights else ()
     plan = replace(plan, findings=(*plan.findings, *own))
     if wait_until_idle and is_misleading(facts, plan) and not plan.converged(facts.loaded_driver):
         _fill_versions(part, plan, facts)

@@ -9,14 +9,14 @@ from gpufleet.core.names import list_names
 from gpufleet.drain.operations.evict import Round
 from gpufleet.drain.pods import Policy
 from gpufleet.host.upgrade_settings import UpgradeSettings
+from gpufleet.host.upgrade_state import Phase, both_reasons
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError, is_final
-from gpufleet.upgrade.decide import Do
-from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, NODE_REFUSED
-from gpufleet.upgrade.findings.runs import COMMAND_FAILED
-from gpufleet.upgrade.host_state import Phase, both_reasons
+from gpufleet.upgrade.decide import ABORT_REQUESTED, Do
+from gpufleet.upgrade.findings.nodes import CHECK_REFUSED
 from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.result import StepResult
+from gpufleet.upgrade.operations.returns import give_back, leave_act, leave_behind, pass_over
 from gpufleet.upgrade.operations.run import UpgradeRun, passing_reason
 
 PASSING_CONDITIONS = ("disk", "later")  # conditions that may end within minutes
@@ -30,15 +30,6 @@ def policy_of(settings: UpgradeSettings) -> Policy:
         empty_dir=settings.evict_empty_dir,
         unmanaged=settings.evict_unmanaged,
     )
-
-
-def pass_over(run: UpgradeRun, name: str, why: str) -> None:
-    """Leave a host unchanged. One that an earlier run left behind stays out of service."""
-    if run.states[name].behind:
-        run.write(name, Phase.STUCK, why)
-        leave_behind(run, name)
-    else:
-        run.write(name, Phase.PASSED, why)
 
 
 def prepare_act(run: UpgradeRun, name: str) -> None:
@@ -150,6 +141,8 @@ def change_act(run: UpgradeRun, name: str) -> None:
         run.fresh.add(name)
         run.write(name, Phase.CHANGING, attempts=state.attempts + 1)
         run.idle.discard(name)
+    elif run.asked == "abort" and state.before != state.target and _is_put_back(run, name):
+        return
     steps = ("restore", "change") if run.goes_back else ("change",)
     result = _cleared(run, name, state.target, steps)
     settings = run.settings[name]
@@ -169,6 +162,23 @@ def change_act(run: UpgradeRun, name: str) -> None:
             run.write(name, Phase.RESTORING, result.reason)
 
 
+def _is_put_back(run: UpgradeRun, name: str) -> bool:
+    """For an abort: leave a host unchanged if an earlier process was ended before it installed
+    anything. If pins or modules were changed, it is rolled back. True also if the host may answer
+    later."""
+    earlier = run.states[name].before
+    seen = run.step(name, "look", earlier)
+    if not seen.ok:
+        return _may_succeed(run, name, seen)
+    if seen.plan.get("before") != earlier:
+        return False
+    if seen.plan.get("loaded") == earlier and not seen.plan.get("refusals"):
+        pass_over(run, name, ABORT_REQUESTED)
+    else:
+        run.write(name, Phase.RESTORING, ABORT_REQUESTED)
+    return True
+
+
 def restore_act(run: UpgradeRun, name: str) -> None:
     """Roll a host back. Waits for work that began on its GPUs, and never ends it."""
     state = run.states[name]
@@ -179,15 +189,6 @@ def restore_act(run: UpgradeRun, name: str) -> None:
     elif not _may_succeed(run, name, result):
         run.write(name, Phase.STUCK, both_reasons(result.reason, state.why))
         leave_behind(run, name)
-
-
-def leave_behind(run: UpgradeRun, name: str) -> None:
-    """Write to the host's node why it stays out of service. May be repeated."""
-    if name in run.clusters:
-        try:
-            run.clusters[name].leave_behind(name, run.states[name].why)
-        except ClusterProblem as error:
-            run.say(f"{name}: its node has no mark of its failure: {passing_reason(error)}")
 
 
 def _may_succeed(run: UpgradeRun, name: str, result: StepResult) -> bool:
@@ -242,47 +243,6 @@ def _without_image(run: UpgradeRun, name: str) -> str | None:
     wait = min(settings.wait, run.timing.silence)
     passes = pull.came in PASSING_CONDITIONS and run.waits(name, pull.reason, wait)
     return None if passes else pull.reason
-
-
-def leave_act(run: UpgradeRun, name: str) -> None:
-    """Give up a drain. The host is begun again after a pause."""
-    run.idle.discard(name)
-    if run.asked == "abort":
-        pass_over(run, name, "abort was requested")
-    elif run.states[name].behind:
-        run.write(name, Phase.PREPARED)
-    else:
-        give_back(run, name, Phase.PREPARED)
-
-
-def give_back(run: UpgradeRun, name: str, phase: Phase | None = None) -> None:
-    """Return a host to service, in its phase or in another one. If its cluster refuses or the
-    command fails, the other hosts are finished first and the next process tries again. An abort
-    ignores the command."""
-    cluster, settings, said = run.clusters.get(name), run.settings[name], ""
-    if cluster is not None:
-        try:
-            said = cluster.give_back(name)
-        except ClusterProblem as error:
-            reason = passing_reason(error)
-            if is_final(error):
-                run.given_up[name] = NODE_REFUSED(host=name, reason=reason)
-                run.say(f"{name}: its node is not returned: {reason}")
-            else:
-                run.later(name, reason)
-            return
-    taken = settings.drain_command is None or run.states[name].commanded
-    if settings.ready_command is not None and taken:
-        problem = run_command(settings.ready_command, name, settings.command_timeout)
-        if problem and run.asked != "abort":
-            found = COMMAND_FAILED(key="upgrade_ready_command", host=name, problem=problem)
-            run.given_up[name] = found
-            run.say(f"{name}: upgrade_ready_command: {problem}")
-            return
-        said = f"without its upgrade_ready_command: {problem}" if problem else said
-    run.commanded.discard(name)
-    why = "; ".join(filter(None, (said, run.states[name].why))) if said else ""
-    run.write(name, phase or run.states[name].phase, why, out=False, commanded=False)
 
 
 ACTS: dict[Do, Callable[[UpgradeRun, str], None]] = {

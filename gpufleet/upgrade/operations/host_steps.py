@@ -18,8 +18,8 @@ from gpufleet.host.shell import script_command
 from gpufleet.host.sudo import run_on_host
 from gpufleet.host.trouble import explain_failed_command
 from gpufleet.host.upgrade_settings import Subject
+from gpufleet.host.upgrade_state import STATE_FILE, HostState, parse_state, state_text
 from gpufleet.upgrade.findings.hosts import STATE_UNREADABLE
-from gpufleet.upgrade.host_state import STATE_FILE, HostState, parse_state, state_text
 from gpufleet.upgrade.operations.result import StepResult, step_result
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import Status

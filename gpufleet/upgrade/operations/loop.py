@@ -12,12 +12,13 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE, SAME_MACHINE
+from gpufleet.host.upgrade_state import OPEN, Phase
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.decide import Around, Decision, Do, decide_acts
-from gpufleet.upgrade.host_state import OPEN, Phase
-from gpufleet.upgrade.operations.acts import ACTS, command_act, drain_act, leave_behind, pass_over
+from gpufleet.upgrade.operations.acts import ACTS, command_act, drain_act
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.clusters import addresses_of
+from gpufleet.upgrade.operations.returns import leave_behind, pass_over
 from gpufleet.upgrade.operations.run import UpgradeRun, Work, passing_reason
 
 MAX_UPGRADE_THREADS = 64

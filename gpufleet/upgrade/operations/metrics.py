@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from gpufleet.core import metrics
-from gpufleet.upgrade.host_state import FAILING, HostState, Phase
+from gpufleet.host.upgrade_state import FAILING, HostState, Phase
 from gpufleet.upgrade.models import Plan
 
 UPGRADE_METRICS_PREFIX = "gpufleet_upgrade"

@@ -12,9 +12,9 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.drain.pods import Leaving
 from gpufleet.host.settings import HostSettings
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
+from gpufleet.host.upgrade_state import HostState, Kind, Phase
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.upgrade.findings import runs as findings
-from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Plan
 from gpufleet.upgrade.operations.acts import policy_of
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, leaving_pods
@@ -175,7 +175,8 @@ def _view(status: Status, result: StepResult | None) -> HostView:
     if result is None:
         return HostView(name, state=state)
     if not result.ok:
-        return HostView(name, refusals=(result.reason,), reached=result.reached, state=state)
+        refusals = result.blockers or (result.reason,)
+        return HostView(name, refusals=refusals, reached=result.reached, state=state)
     known = {each.name for each in fields(HostView)}
     data = {key: value for key, value in result.plan.items() if key in known}
     return HostView(**{**data, "name": name, "state": state})

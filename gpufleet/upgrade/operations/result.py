@@ -31,6 +31,7 @@ class StepResult:
     reason: str = ""
     plan: Mapping[str, Any] = field(default_factory=dict)  # output of the step `look`
     code: str = ""  # of the finding that stopped it
+    blockers: tuple[str, ...] = ()  # every finding that stops it
     busy: bool = False  # host or GPUs are in use: it may succeed later
     reached: bool = True  # else the host does not answer: it may succeed later
     silent: bool = False  # its cluster does not answer: it may succeed later
@@ -46,12 +47,16 @@ def step_result(found: HostReport | Finding, *, touched: bool) -> StepResult:
     seen: Mapping[str, Any] = found.plan.get("upgrade") or {}
     if found.status not in BAD_STATUSES and not found.errors:
         return StepResult(True, plan=seen, touched=touched)
-    first = next((each for each in found.findings if each.blocks and each.code != STOPPED), None)
+    stops = [each for each in found.findings if each.blocks and each.code != STOPPED]
+    first = stops[0] if stops else None
     code = first.code if first else ""
     reason = one_line(first.text if first else _said(found.errors))[:REASON]
     reached = found.status != "not reached" and code != REBOOT_FAILED.code  # it is away
     busy = code in BUSY_CODES
-    return StepResult(False, reason, seen, code, busy=busy, reached=reached, touched=touched)
+    blockers = tuple(one_line(each.text)[:REASON] for each in stops)
+    return StepResult(
+        False, reason, seen, code, blockers, busy=busy, reached=reached, touched=touched
+    )
 
 
 def _said(errors: list[str]) -> str:

@@ -15,11 +15,11 @@ from gpufleet.core.metrics import write_metrics
 from gpufleet.core.visible import one_line
 from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.host.upgrade_settings import UpgradeSettings
+from gpufleet.host.upgrade_state import HostState, Phase
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.decide import Host
-from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
 from gpufleet.upgrade.operations.result import StepResult

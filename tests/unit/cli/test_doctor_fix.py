@@ -12,7 +12,7 @@ from gpufleet.doctor.fix import fixable_step
 from gpufleet.doctor.table import all_checks
 from gpufleet.facts.gpu import CdiSpec
 from gpufleet.facts.model import STEP_LOCK, NodeFacts
-from gpufleet.upgrade.host_state import STATE_FILE
+from gpufleet.host.upgrade_state import STATE_FILE
 from tests.fakes.fixed_fleet import FixedFleet
 from tests.unit.doctor.faults import FAULTS, OLDER
 from tests.unit.doctor.machines import (

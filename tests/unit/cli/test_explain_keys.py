@@ -33,6 +33,14 @@ def test_a_key_of_pyinfra_leads_to_the_page_about_connections() -> None:
     assert (done.exit_code, "`gpufleet docs connection`" in done.output) == (2, True)
 
 
+def test_a_finding_is_explained_without_braces() -> None:
+    done = CliRunner().invoke(main, ["explain", "GF515", "GF993"])
+    first, second = done.output.split("GF993 ")
+    assert "NAME did not answer (PLACE): ERROR." in first
+    assert "{" not in done.output
+    assert ("such as NAME" in first, "in capitals" in second) == (True, False)
+
+
 @pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.id)
 def test_a_check_of_doctor_is_explained(check: DoctorCheck) -> None:
     done = CliRunner().invoke(main, ["explain", check.id])

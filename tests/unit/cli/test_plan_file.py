@@ -210,6 +210,15 @@ def test_the_last_line_of_a_refused_run_says_so(
     assert last == "Refused: the plan differs on 2 of 4 hosts; 0 changed"
 
 
+def test_plans_that_differ_in_several_ways_have_one_remedy(
+    file: Path, became: list[list[str]], plans: dict[str, dict[str, Any]]
+) -> None:
+    plans |= {f"gpu-{n}": node(steps=[f"driver: 580.{n}"]) for n in range(2, 30)}
+    done = call("apply", "inv.py", "--plan", str(file))
+    assert done.stdout.count("GF019 blocker") == 28
+    assert done.stdout.count("gpufleet plan INVENTORY --out FILE") == 1
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"gpufleet_plan": 2, "hosts": {}}', "secret"])
 def test_another_file_is_no_plan(tmp_path: Path, became: list[list[str]], text: str) -> None:
     other = tmp_path / "other"

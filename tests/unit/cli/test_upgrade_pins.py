@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.upgrade.host_state import HostState
+from gpufleet.host.upgrade_state import HostState
 from gpufleet.upgrade.inventory_lines import (
     PINS_HEAD,
     UNSET_HEAD,

@@ -10,9 +10,9 @@ import pytest
 
 from gpufleet.core.accepted import accepted_of
 from gpufleet.doctor.models import SubjectVerdict, Verdict
+from gpufleet.host.upgrade_state import STATE_FILE
 from gpufleet.run.findings import UNREACHABLE
 from gpufleet.status.models import SeenHost
-from gpufleet.upgrade.host_state import STATE_FILE
 from tests.unit.doctor.faults import FAULTS, OLDER
 from tests.unit.doctor.machines import judged, machine, on_containerd, verdict_on, with_file
 from tests.unit.status.fleets import seen

@@ -9,7 +9,7 @@ import pytest
 
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.kube.facts import ClusterPolicy, HelmRelease, ObjectRef, ReleaseRef, ServerVersion
-from gpufleet.kube.helm_releases import OWNER_LABEL
+from gpufleet.kube.helm_releases import ADOPTED_LABEL, OWNER_LABEL
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
     LABEL,
@@ -104,7 +104,10 @@ def test_our_releases_of_plugin_and_exporter_are_blockers() -> None:
     ours = tuple(replace(found, labels=LABELS) for found in there)
     plan = operator(replace(FACTS, releases=ours))
     assert [found.code for found in plan.blockers] == ["GF884", "GF884"]
-    assert "helm -n monitoring uninstall dcgm-exporter" in plan.blockers[1].remedy
+    assert all("gpufleet remove INVENTORY" in found.remedy for found in plan.blockers)
+    taken = tuple(replace(found, labels={**LABELS, ADOPTED_LABEL: "yes"}) for found in there)
+    adopted = operator(replace(FACTS, releases=taken))  # remove leaves it in the cluster
+    assert "helm -n monitoring uninstall dcgm-exporter" in adopted.blockers[1].remedy
     theirs = operator(replace(FACTS, releases=there))
     assert (theirs.blockers, codes(theirs)) == ((), {"GF871", "GF872"})
     given = values(theirs, "gpu-operator")

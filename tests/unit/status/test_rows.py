@@ -27,13 +27,13 @@ from gpufleet.host.findings import (
     PRIVILEGES_REFUSED,
     SU_PASSWORD,
 )
+from gpufleet.host.upgrade_state import STATE_FILE, HostState, Phase, state_text
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_node_settings
 from gpufleet.status.detail import host_details
 from gpufleet.status.models import FLAGS, MEANINGS, Row, SeenHost
 from gpufleet.status.rows import row_of
-from gpufleet.upgrade.host_state import STATE_FILE, HostState, Phase, state_text
 from tests.unit.status.fleets import (
     DRIVER_ALONE,
     NEWEST,

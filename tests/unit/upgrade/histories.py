@@ -14,7 +14,7 @@ import time
 import click
 
 from gpufleet.host.upgrade_settings import UpgradeSettings
-from gpufleet.upgrade.host_state import FINAL_PHASES, RETURNED, Phase
+from gpufleet.host.upgrade_state import FINAL_PHASES, RETURNED, Phase
 from tests.fakes.upgrade_fleet import NEW, OLD, Killed, Machine, Workers, World
 
 MOST_KILLS, MOST_PROCESSES = 12, 60

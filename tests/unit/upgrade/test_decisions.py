@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpufleet.host.upgrade_state import HostState, Phase
 from gpufleet.upgrade.decide import RECHECK_SECONDS, Around, Decision, Do, Host, decide_acts
-from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import Limits
 
 NOW = 10_000.0

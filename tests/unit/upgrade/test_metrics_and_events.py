@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 from gpufleet.cli.upgrade import upgrade
 from gpufleet.core.metrics import write_metrics
+from gpufleet.host.upgrade_state import OPEN, Phase
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.host_state import OPEN, Phase
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
 from gpufleet.upgrade.show import REASONS, event_of
 from tests.fakes.upgrade_fleet import World, fleet_of, moved

@@ -9,13 +9,16 @@ import pytest
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.upgrade_settings import UpgradeSettings
+from gpufleet.host.upgrade_state import Phase, parse_state
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.host_state import Phase, parse_state
+from gpufleet.node.findings import OWN_PREFLIGHT
+from gpufleet.run.report import HostReport
 from gpufleet.upgrade.operations import planning
 from gpufleet.upgrade.operations.loop import carry_on
 from gpufleet.upgrade.operations.planning import UpgradeTarget, begin_run, read_run_hosts
+from gpufleet.upgrade.operations.result import step_result
 from gpufleet.upgrade.subjects import WantedChange
 from tests.fakes.upgrade_fleet import MONDAY, NEW, OLD, Killed, Machine, Pull, World, fleet_of
 
@@ -219,10 +222,58 @@ def test_an_abort_finishes_what_was_changed_and_releases_the_rest() -> None:
     with pytest.raises(Killed):
         fleet.carried_out()
     fleet.moment = lambda: None
+    fleet.machines["h"].version = NEW
     assert fleet.carried_out(asked="abort") == "aborted"
     found = {name: phase(fleet, name) for name in fleet.machines}
     assert found == {"h": "done", "i": "passed", "j": "passed"}
     assert not any(machine.cordon for machine in fleet.machines.values())
+
+
+@pytest.mark.parametrize(
+    ("how", "ends", "installs"),
+    [
+        ({}, "passed", []),
+        ({"half": True}, "reverted", []),
+        ({"loaded": "none"}, "reverted", []),
+        ({"version": NEW}, "done", []),
+    ],
+    ids=["nothing was done", "only pins were changed", "no module", "packages were changed"],
+)
+def test_an_abort_installs_nothing_on_a_host_with_its_earlier_driver(
+    how: dict[str, Any], ends: str, installs: list[str]
+) -> None:
+    fleet = world("h", how={"node": True})
+
+    def kill() -> None:
+        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
+            raise Killed
+
+    fleet.moment = kill
+    with pytest.raises(Killed):
+        fleet.carried_out()
+    fleet.moment = lambda: None
+    machine = fleet.machines["h"]
+    for name, value in how.items():
+        setattr(machine, name, value)
+    assert fleet.carried_out(asked="abort") == "aborted"
+    assert (phase(fleet), machine.installs, machine.cordon) == (ends, installs, "")
+
+
+def test_an_abort_waits_for_a_host_that_may_be_unchanged() -> None:
+    fleet = world("h")
+
+    def kill() -> None:
+        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
+            raise Killed
+
+    fleet.moment = kill
+    with pytest.raises(Killed):
+        fleet.carried_out()
+    fleet.moment = lambda: None
+    run = fleet.started()
+    run.asked, fleet.machines["h"].silent = "abort", 2
+    assert carry_on(run, fleet.workers) == "aborted"
+    assert (phase(fleet), fleet.machines["h"].installs) == ("passed", [])
 
 
 def test_a_roll_back_returns_the_hosts() -> None:
@@ -372,6 +423,15 @@ def test_a_host_that_is_lost_while_the_run_begins_is_not_in_it() -> None:
     assert [(each.name, each.blocked) for each in found.left_out] == [("h", True)]
     assert not found.unreached  # it was in service a moment ago
     assert parse_state(fleet.machines["i"].file).since == 5.0  # type: ignore[union-attr]
+
+
+def test_a_plan_shows_each_text_of_the_preflights() -> None:
+    texts = [OWN_PREFLIGHT(file="f", name="n", problem=text) for text in "abcd"]
+    report = HostReport("h", status="failed", findings=list(texts))
+    fleet = world("h")
+    fleet.look = lambda *_: step_result(report, touched=False)  # type: ignore[method-assign]
+    plan = read_run_hosts([target("h")], fleet, WantedChange(version=NEW), (), name="r").plan
+    assert [each.reason for each in plan.left_out] == [", ".join(each.text for each in texts)]
 
 
 def target(name: str, **data: Any) -> UpgradeTarget:

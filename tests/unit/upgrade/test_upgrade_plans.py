@@ -10,7 +10,7 @@ import pytest
 from gpufleet.core.stopped import Stopped
 from gpufleet.drain.nodes import CORDONED, SKIPPED_BY_LABEL
 from gpufleet.host.upgrade_settings import UpgradeSettings
-from gpufleet.upgrade.host_state import HostState, Phase
+from gpufleet.host.upgrade_state import HostState, Phase
 from gpufleet.upgrade.look import NO_GPU_NOW
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.plan import (

@@ -13,12 +13,13 @@ from jsonschema import Draft202012Validator
 import gpufleet.upgrade
 from gpufleet.core.progress import heartbeat_line
 from gpufleet.drain.pods import Leaving
-from gpufleet.upgrade.host_state import HostState, Phase
+from gpufleet.host.upgrade_state import HostState, Phase
 from gpufleet.upgrade.models import LeftOut, Limits, Plan
 from gpufleet.upgrade.show import (
     RELEASE_STUCK,
     RUN_GOES_ON,
     Status,
+    ended_text,
     shown_progress,
     status_dict,
     status_text,
@@ -146,3 +147,20 @@ def test_a_run_that_goes_on_shows_what_is_done_to_which_host() -> None:
     line = heartbeat_line(shown_progress(states, 0.0, 65.0))
     assert line.startswith("Running on 3 hosts, 65 s: 1 at work")
     assert "h 60 s: changing" in line
+
+
+@pytest.mark.parametrize(
+    ("phases", "names"),
+    [
+        ((Phase.CHANGING, Phase.DONE, Phase.DRAINING), "2 hosts (h0, h2)"),
+        ((Phase.DONE, Phase.WAITING), ""),
+    ],
+)
+def test_a_process_that_is_ended_names_the_hosts_that_it_leaves_out_of_service(
+    phases: tuple[Phase, ...], names: str
+) -> None:
+    states = {f"h{n}": STATE.moved(phase, 5.0) for n, phase in enumerate(phases)}
+    text = ended_text(states)
+    assert text.endswith(RUN_GOES_ON)
+    assert text.removesuffix(RUN_GOES_ON).rstrip(". ").rpartition(": ")[2] == names
+    assert "\n" not in text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.upgrade.host_state import (
+from gpufleet.host.upgrade_state import (
     LONGEST_WHY,
     MAX_STATE_BYTES,
     SCHEMA,
