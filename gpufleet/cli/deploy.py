@@ -33,7 +33,12 @@ from gpufleet.cli.preview import (
     run_preview,
     write_plan,
 )
-from gpufleet.cli.pyinfra_options import parse_options, permission_options
+from gpufleet.cli.pyinfra_options import (
+    SCHEDULER,
+    WORKERS_OPTION,
+    parse_options,
+    permission_options,
+)
 from gpufleet.cli.question import Confirmation, has_operations, require_confirmation
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
@@ -68,18 +73,6 @@ DETAILED_OPTION = click.option(
 
 INVENTORY_ARGUMENT = click.argument("inventory", type=click.Path())
 YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
-WORKERS_OPTION = click.option(
-    "--workers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Split the hosts into parts; run N parts in parallel.",
-)
-SCHEDULER = click.option(
-    "--scheduler",
-    default="",
-    metavar="ADDRESS",
-    help="Run the parts on the Dask cluster at ADDRESS.",
-)
 PYINFRA_OPTIONS = click.argument(
     "options",
     nargs=-1,

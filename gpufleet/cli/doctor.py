@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from gpufleet.cli.interrupts import ended_by_interrupt
 from gpufleet.cli.output import (
     limit_option,
     metrics_option,
@@ -28,6 +27,7 @@ from gpufleet.doctor.export import (
 from gpufleet.doctor.fix import fixable_step
 from gpufleet.doctor.models import DoctorCheck, Verdict
 from gpufleet.doctor.table import all_checks, choose_checks
+from gpufleet.run.interrupts import ended_by_interrupt
 from gpufleet.run.report_file import JUNIT, NEW_FILE, write_file
 
 DOCTOR_EPILOG = (

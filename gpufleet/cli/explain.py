@@ -40,7 +40,7 @@ _NAME = re.compile(r"(?i:GF\w+|xid[-_ ]?\w+)|\d{3}|[a-z][a-z0-9]*(?:_[a-z0-9]+)+
 @click.argument("words", metavar="CODE|KEY|CHECK|ERROR...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(words: tuple[str, ...], as_json: bool) -> None:
-    """Explain a finding, an XID, a data key, a check of doctor or a pasted error.
+    """Explain a finding, an XID, a key, a check or a pasted error.
 
     Examples: GF112 or 112, XID-79, driver_branch, chain.runtime. Of a finding it prints what it
     means and what to do, of a key its values and default, of a check its next steps. Words in

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from gpufleet.cli.interrupts import ended_by_interrupt
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import NoHome
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.streams import prepare_streams
+from gpufleet.run.interrupts import ended_by_interrupt
 
 
 class LazyGroup(click.Group):

@@ -21,6 +21,18 @@ TEXTS = (
 )
 NUMBERS = ("--fail-percent", "--parallel", "--retry", "--retry-delay", "--ssh-port --port")
 
+WORKERS_OPTION = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Split the hosts into parts; run N parts in parallel.",
+)
+SCHEDULER = click.option(
+    "--scheduler",
+    default="",
+    metavar="ADDRESS",
+    help="Run the parts on the Dask cluster at ADDRESS.",
+)
 
 _PYINFRA = click.Command(
     "pyinfra",

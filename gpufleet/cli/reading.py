@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
-from gpufleet.cli.interrupts import interrupt_main_greenlet
 from gpufleet.cli.output import print_note
 from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.cli.preview import hosts_of_report
@@ -23,6 +22,7 @@ from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
 from gpufleet.core.visible import each_line
 from gpufleet.host.gather import Gathered, GatherProgress, NoInventory, NoSuchHost
+from gpufleet.run.interrupts import interrupt_main_greenlet
 from gpufleet.run.plan_contract import Hosts
 from gpufleet.status.models import SeenHost
 from gpufleet.status.operations import ReadBefore, ReadMore, read_hosts

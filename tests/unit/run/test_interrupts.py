@@ -9,7 +9,7 @@ import sys
 import gevent
 import pytest
 
-from gpufleet.cli.interrupts import ended_by_interrupt, interrupt_main_greenlet
+from gpufleet.run.interrupts import ended_by_interrupt, interrupt_main_greenlet
 
 
 def test_ctrl_c_in_another_greenlet_reaches_the_main_one() -> None:
@@ -32,7 +32,7 @@ def test_ctrl_c_in_the_main_greenlet_is_raised_there() -> None:
 
 def test_ctrl_c_ends_a_process_that_loads() -> None:
     code = (
-        "import signal; from gpufleet.cli.interrupts import ended_by_interrupt\n"
+        "import signal; from gpufleet.run.interrupts import ended_by_interrupt\n"
         "with ended_by_interrupt(): signal.raise_signal(signal.SIGINT)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
