@@ -73,8 +73,9 @@ def test_it_is_refused_beside_plugin_and_exporter(current: Bench) -> None:
     assert done.returncode == 1
     blockers = [entry for entry in done.report["findings"] if entry["severity"] == "blocker"]
     assert {entry["code"] for entry in blockers} == {"GF884"}
-    assert "helm -n kube-system uninstall nvidia-device-plugin" in str(blockers)
-    assert "helm -n monitoring uninstall dcgm-exporter" in str(blockers)
+    remedies = [entry["remedy"] for entry in blockers]
+    assert all("gpufleet remove INVENTORY --limit gpu_cluster" in each for each in remedies)
+    assert "helm" not in str(remedies), "gpufleet removes its own releases"
     assert current.releases() == before
 
 
