@@ -5,11 +5,20 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import gevent
 import pytest
 
 from gpufleet.run.interrupts import ended_by_interrupt, interrupt_main_greenlet
+
+
+@pytest.fixture(autouse=True)
+def pythons_handler() -> Iterator[None]:
+    """A test run in the background of a shell ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_in_another_greenlet_reaches_the_main_one() -> None:
@@ -33,6 +42,7 @@ def test_ctrl_c_in_the_main_greenlet_is_raised_there() -> None:
 def test_ctrl_c_ends_a_process_that_loads() -> None:
     code = (
         "import signal; from gpufleet.run.interrupts import ended_by_interrupt\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with ended_by_interrupt(): signal.raise_signal(signal.SIGINT)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
