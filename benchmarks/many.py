@@ -52,7 +52,7 @@ def measure(
     rounds: dict[str, list[Run]] = {"floor": [], "status": []}
     for number in range(ROUNDS):
         rounds["floor"].append(programs.floor(again))
-        rounds["status"].append(programs.status(inventory))
+        rounds["status"].append(programs.status_of_names(inventory))
         progress(
             f"{count} names, round {number + 1} of {ROUNDS}: floor "
             f"{rounds['floor'][-1].wall:.2f} s, status {rounds['status'][-1].wall:.2f} s"

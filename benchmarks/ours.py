@@ -53,9 +53,14 @@ class Programs:
         """gpu_node on hosts some of which are bare."""
         timed(self.words, log=self.work / "provision.log", env=self.env)
 
-    def status(self, inventory: str | Path = "inventories/sandbox.py") -> Run:
+    def status(self) -> Run:
         """Run `gpufleet status --drift`. Raises RunFailed if a host has drifted."""
-        words: list[str | Path] = [GPUFLEET, "status", inventory, "--drift"]
+        words: list[str | Path] = [GPUFLEET, "status", "inventories/sandbox.py", "--drift"]
+        return timed(words, log=self.work / "status.log", env=self.env)
+
+    def status_of_names(self, inventory: Path) -> Run:
+        """Run `gpufleet status`, which reads a machine under each of its names."""
+        words: list[str | Path] = [GPUFLEET, "status", inventory]
         return timed(words, log=self.work / "status.log", env=self.env)
 
     def doctor(self) -> Run:

@@ -122,7 +122,7 @@ CREATION = """\
 that gpufleet wrote, the reboot, kubeadm, flannel, helm. Like the phase "GPU stack" it ends when
 every node advertises its GPUs; it has no "Preflight" and no "Checks"."""
 MANY = """\
-`gpufleet status INVENTORY --drift` and the floor with several names for each host: each name costs
+`gpufleet status INVENTORY` and the floor with several names for each host: each name costs
 a connection and a command."""
 _MANY_HEAD = (
     "names", "hosts", "gpufleet status", "floor", "ratio", "CPU s: status", "CPU s: floor",
