@@ -66,8 +66,8 @@ TOOLKIT_FILE_INVALID = warning(
     "GF450",
     "Invalid configuration of the container toolkit",
     "{file} is not valid TOML: {reason}. The runtime nvidia starts no container.",
-    "Repair the file: `nvidia-ctk config --config-file={file}` prints it once it is valid. Or move "
-    "it away: the toolkit then has its defaults.",
+    "Repair the file: `nvidia-ctk config --config-file={file}` prints it once it is valid. "
+    "`nvidia-ctk config default` prints a new one.",
 )
 
 LEFT_CHANGED = warning(
