@@ -73,20 +73,16 @@ def judge_fleet(
     details = host_details(hosts, fleet_of(inventory, hosts, (), catalog, now), catalog, now)
     peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
     verdicts = (
-        replace(
-            with_fixes(
-                judge_host(
-                    host.name,
-                    host.facts if detail.has else None,
-                    detail.findings,
-                    checks,
-                    others,
-                    _scrapes_of(host, monitoring.values()),
-                ),
-                host.facts,
-                None,
+        _with_commands(
+            host,
+            judge_host(
+                host.name,
+                host.facts if detail.has else None,
+                detail.findings,
+                checks,
+                others,
+                _scrapes_of(host, monitoring.values()),
             ),
-            login=ssh_words(host.name, host.data),
         )
         for host, detail, others in zip(hosts, details, peers, strict=True)
     )
@@ -106,6 +102,12 @@ def judge_fleet(
         for row in cluster_rows(clusters, parts)
     )
     return JudgedFleet(inventory, tuple(verdicts), tuple(details), tuple(of_clusters))
+
+
+def _with_commands(host: SeenHost, found: SubjectVerdict) -> SubjectVerdict:
+    """The verdict with what its next commands need: the safe fixes, and how to log in."""
+    login = ssh_words(host.name, host.data)
+    return replace(with_fixes(found, host.facts, None), login=login)
 
 
 def _scrapes_of(host: SeenHost, monitoring: Iterable[ClusterMonitoring]) -> Readings:

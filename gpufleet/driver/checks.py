@@ -23,15 +23,6 @@ from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.settings import DriverSettings
 
 SOURCE_TITLES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's own archive"}
-ALLOW_IT = (
-    "Correct it: `gpufleet catalog branches` lists what is known. To install a newer driver, such "
-    "as one of your own repository, set driver_allow_unknown = True; try it on one host first."
-)
-ASK_FOR_IT = (
-    "The host's repositories decide whether it exists: a run asks them before it changes a driver. "
-    "To ask them now, set driver_version to it and run `gpufleet plan INVENTORY --check "
-    "--allow-driver-change`."
-)
 
 
 def check_platform(request: DriverRequest) -> Iterator[Finding]:
@@ -165,7 +156,7 @@ def not_in_catalog(
     `whole`: it is a complete version of a known branch."""
     severity = Severity.WARNING if whole or request.settings.allow_unknown else None
     date = request.catalog.branches.as_of
-    remedy = ASK_FOR_IT if whole else ALLOW_IT
+    remedy = kinds.ASK_FOR_IT if whole else kinds.ALLOW_IT
     return kinds.NOT_IN_CATALOG(severity=severity, what=what, date=date, known=known, remedy=remedy)
 
 

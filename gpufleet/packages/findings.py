@@ -73,8 +73,8 @@ FOREIGN_KEY = blocker(
     "Unexpected key in the repository's keyring",
     "{keyring} contains {foreign} in addition to the expected key {expected}: its owner can sign "
     "packages for this host. It is trusted in {where}.",
-    "Find out where it came from and what was installed since. Then remove it on the host "
-    "({commands}), and run again.",
+    "Find out who added it and what was installed since. Then remove it on the host ({commands}) "
+    "and run again.",
 )
 
 KEY_REPLACED = warning(

@@ -41,15 +41,22 @@ MIXED_GENERATIONS = info(
     "No action required.",
 )
 
+ALLOW_IT = (
+    "Correct it: `gpufleet catalog branches` lists what is known. To install a newer driver, such "
+    "as one of your own repository, set driver_allow_unknown = True; try it on one host first."
+)
+ASK_FOR_IT = (
+    "The host's repositories decide whether it exists: a run asks them before it changes a driver. "
+    "To ask them now, set driver_version to it and run `gpufleet plan INVENTORY --check "
+    "--allow-driver-change`."
+)
 NOT_IN_CATALOG = blocker(
     "GF111",
     "Driver not in the catalog",
     "Driver {what} is not in the catalog of {date}, {known}.",
     "{remedy}",
-    advice="Correct it: `gpufleet catalog branches` lists what is known. To install a newer "
-    "driver, such as one of your own repository, set driver_allow_unknown = True; try it on one "
-    "host first. A complete version of a known branch is only a warning: the host's repositories "
-    "decide whether it exists.",
+    advice=f"{ALLOW_IT} A complete version of a known branch is only a warning: the host's "
+    "repositories decide whether it exists.",
 )
 
 NOT_INSTALLABLE = blocker(

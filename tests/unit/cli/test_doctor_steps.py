@@ -52,6 +52,12 @@ def test_an_apply_that_leaves_the_default_runtime_is_no_step() -> None:
     assert "gpufleet apply prod.py" not in text
 
 
+def test_an_invalid_file_of_the_user_is_not_repaired_by_an_apply() -> None:
+    text = shown("invalid daemon.json")
+    assert "chain.config: " in text
+    assert "gpufleet apply prod.py" not in text
+
+
 def test_a_driver_on_disk_beside_nouveau_needs_only_a_reboot() -> None:
     taken = FAULTS["nouveau has the GPU"][0](machine())
     done = replace(

@@ -176,6 +176,19 @@ def test_a_host_that_does_not_answer_is_waited_for(silent: int) -> None:
     assert fleet.machines["h"].installs == [NEW]
 
 
+def kill_while_h_changes(fleet: World) -> None:
+    """Carry the run out until the change of host h has begun."""
+
+    def kill() -> None:
+        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
+            raise Killed
+
+    fleet.moment = kill
+    with pytest.raises(Killed):
+        fleet.carried_out()
+    fleet.moment = lambda: None
+
+
 def test_a_kill_at_each_moment_repeats_nothing() -> None:
     for count in range(1, 60):
         fleet = world("h", "i", how={"node": True})
@@ -213,15 +226,7 @@ def test_a_pause_gives_drains_up_and_goes_on_later() -> None:
 def test_an_abort_finishes_what_was_changed_and_releases_the_rest() -> None:
     fleet = world("h", "i", "j", how={"node": True}, canaries=3, max_unavailable=2)
     fleet.machines["i"].job = True
-
-    def kill() -> None:
-        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
-            raise Killed
-
-    fleet.moment = kill
-    with pytest.raises(Killed):
-        fleet.carried_out()
-    fleet.moment = lambda: None
+    kill_while_h_changes(fleet)
     fleet.machines["h"].version = NEW
     assert fleet.carried_out(asked="abort") == "aborted"
     found = {name: phase(fleet, name) for name in fleet.machines}
@@ -243,15 +248,7 @@ def test_an_abort_installs_nothing_on_a_host_with_its_earlier_driver(
     how: dict[str, Any], ends: str, installs: list[str]
 ) -> None:
     fleet = world("h", how={"node": True})
-
-    def kill() -> None:
-        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
-            raise Killed
-
-    fleet.moment = kill
-    with pytest.raises(Killed):
-        fleet.carried_out()
-    fleet.moment = lambda: None
+    kill_while_h_changes(fleet)
     machine = fleet.machines["h"]
     for name, value in how.items():
         setattr(machine, name, value)
@@ -261,15 +258,7 @@ def test_an_abort_installs_nothing_on_a_host_with_its_earlier_driver(
 
 def test_an_abort_waits_for_a_host_that_may_be_unchanged() -> None:
     fleet = world("h")
-
-    def kill() -> None:
-        if fleet.phases and fleet.phases[-1] == ("h", "changing"):
-            raise Killed
-
-    fleet.moment = kill
-    with pytest.raises(Killed):
-        fleet.carried_out()
-    fleet.moment = lambda: None
+    kill_while_h_changes(fleet)
     run = fleet.started()
     run.asked, fleet.machines["h"].silent = "abort", 2
     assert carry_on(run, fleet.workers) == "aborted"
