@@ -105,7 +105,7 @@ def judge_fleet(
 
 
 def _with_commands(host: SeenHost, found: SubjectVerdict) -> SubjectVerdict:
-    """The verdict with what its next commands need: the safe fixes, and how to log in."""
+    """The verdict with its safe fixes and the words of its login, for the next commands."""
     login = ssh_words(host.name, host.data)
     return replace(with_fixes(found, host.facts, None), login=login)
 
