@@ -86,8 +86,8 @@ def _status(row: Converged) -> Verdict:
 
 
 def _doctor(row: Converged) -> Verdict:
-    budget = f"doctor, {row.hosts} hosts, within {DOCTOR_TIMES}x the floor + interpreter start"
-    limit = DOCTOR_TIMES * row.floor.middle + row.start.middle
+    budget = f"doctor, {row.hosts} hosts, within {DOCTOR_TIMES}x its floor + interpreter start"
+    limit = DOCTOR_TIMES * row.doctor_floor.middle + row.start.middle
     return at_most(budget, row.doctor.middle, limit, "s", f"Profile it: {PROFILE}.")
 
 

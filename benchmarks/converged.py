@@ -28,6 +28,7 @@ class Converged:
     doctor: Summary  # `gpufleet doctor`
     prolog: Summary  # `gpufleet doctor @local --for prolog` on a busy machine
     floor: Summary
+    doctor_floor: Summary  # the floor with the doctor's command
     start: Summary
     ours_cpu: Summary
     floor_cpu: Summary
@@ -53,6 +54,7 @@ def measure(
         rounds["floor"].append(programs.floor(hosts))
         rounds["ours"].append(programs.gpu_node())
         rounds["status"].append(programs.status())
+        rounds["doctor_floor"].append(programs.floor(hosts, health=True))
         rounds["doctor"].append(programs.doctor())
         progress(
             f"{len(hosts)} hosts, round {number + 1} of {ROUNDS}: "
@@ -65,6 +67,7 @@ def measure(
         doctor=_walls(rounds["doctor"]),
         prolog=_walls([programs.busy_prolog() for _ in range(ROUNDS)]),
         floor=_walls(rounds["floor"]),
+        doctor_floor=_walls(rounds["doctor_floor"]),
         start=_walls(rounds["start"]),
         ours_cpu=Summary.of([run.cpu for run in rounds["ours"]]),
         floor_cpu=Summary.of([run.cpu for run in rounds["floor"]]),

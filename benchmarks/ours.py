@@ -84,8 +84,8 @@ class Programs:
         """Measure the interpreter and pyinfra's imports with `pyinfra --version`."""
         return timed([PYINFRA, "--version"], log=self.work / "version.log")
 
-    def floor(self, hosts: Sequence[Host]) -> Run:
-        """One connection and the fact command on each host."""
+    def floor(self, hosts: Sequence[Host], *, health: bool = False) -> Run:
+        """One connection and the fact command on each host; with `health`, the doctor's command."""
         job = self.work / "floor.json"
         entries = [
             {
@@ -96,7 +96,7 @@ class Programs:
             }
             for host in hosts
         ]
-        job.write_text(json.dumps({"command": gather_command(), "hosts": entries}))
+        job.write_text(json.dumps({"command": gather_command(health=health), "hosts": entries}))
         words = [sys.executable, "-m", "benchmarks.floor"]
         return timed(words, log=self.work / "floor.log", stdin=job)
 

@@ -108,7 +108,7 @@ def fill_parts(text: str, parts: Mapping[str, str]) -> str:
 
 
 _HEAD = ("hosts", "gpufleet", "gpufleet status", "gpufleet doctor", "floor",
-         "interpreter start", "Ansible", "commands per host")  # fmt: skip
+         "doctor's floor", "interpreter start", "Ansible", "commands per host")  # fmt: skip
 _RATIO_HEAD = (
     "hosts", "gpufleet / floor", "less the start", "Ansible / gpufleet",
     "CPU s: gpufleet", "CPU s: floor", "memory, MiB", "prolog, s",
@@ -151,7 +151,7 @@ _FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "diffe
 
 def _row(row: Converged) -> list[str]:
     ansible = _counted(row.ansible) if row.ansible else "not run"
-    times = map(_counted, (row.ours, row.status, row.doctor, row.floor, row.start))
+    times = map(_counted, (row.ours, row.status, row.doctor, row.floor, row.doctor_floor, row.start))
     return [str(row.hosts), *times, ansible, str(row.commands)]
 
 
