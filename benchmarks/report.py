@@ -151,8 +151,8 @@ _FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "diffe
 
 def _row(row: Converged) -> list[str]:
     ansible = _counted(row.ansible) if row.ansible else "not run"
-    times = map(_counted, (row.ours, row.status, row.doctor, row.floor, row.doctor_floor, row.start))
-    return [str(row.hosts), *times, ansible, str(row.commands)]
+    summaries = (row.ours, row.status, row.doctor, row.floor, row.doctor_floor, row.start)
+    return [str(row.hosts), *map(_counted, summaries), ansible, str(row.commands)]
 
 
 def _counted(summary: Summary) -> str:
