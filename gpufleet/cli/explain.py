@@ -28,7 +28,8 @@ from gpufleet.status.explained import (
 )
 from gpufleet.status.meanings import SANDBOX_CODES, describe_finding, describe_keys
 
-MAX_INPUT_BYTES = 16 * 2**20  # of standard input
+MAX_INPUT_BYTES = 2**20  # searched at the end of standard input
+WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}  # PowerShell's > writes
 MAX_SUGGESTIONS = 15  # keys that one message names
 _DIGITS = re.compile(r"\d{3}", re.ASCII)  # the number of a code
 _CODE = re.compile(r"\bGF\d{3}\b", re.ASCII)
@@ -48,7 +49,7 @@ def explain(words: tuple[str, ...], as_json: bool) -> None:
 
     An error is a message, a line of a log, or a screenful on standard input (`gpufleet explain <
     error.txt`, or `-`). Of an error it prints the cause, how to make sure, and what to do. If an
-    error has several causes, start with the first. Of a long text the end is read, 5000 lines.
+    error has several causes, start with the first. Of a long text the last MiB is searched.
 
     Exit status: 0 explained; 1 the error names no known cause; 2 usage error.
     """
@@ -79,9 +80,10 @@ def _explained(words: Sequence[str], rooms: Mapping[str, str]) -> list[Explained
 
 def _standard_input() -> str:
     """The text on standard input. Raises UsageError if it is empty."""
-    taken = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES)
-    wide = taken.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as PowerShell's > writes
-    text = taken.decode("utf-16" if wide else "utf-8", "replace")
+    taken = start = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES)
+    while start and (more := sys.stdin.buffer.read(MAX_INPUT_BYTES)):
+        taken = (taken + more)[-MAX_INPUT_BYTES:]
+    text = taken.decode(WIDE.get(start[:2], "utf-8"), "replace").lstrip("\ufeff")
     if not text.strip():
         raise click.UsageError("Give a code, a key, a check or an error, or an error on stdin.")
     return text

@@ -35,6 +35,7 @@ def explain(*words: str, given: str | bytes = "") -> Result:
         ((), json.dumps({"log": f"{MISMATCH}\nNVML library version: 570.124"})),
         ((), MISMATCH.replace("library ", "library\n")),  # wrapped by a terminal
         ((), MISMATCH.encode() + b"\xff\xfe"),
+        ((), "some line of a log\n" * 200_000 + MISMATCH),
     ],
 )
 def test_an_error_is_words_a_line_or_a_screenful(
@@ -119,10 +120,12 @@ def test_an_xid_is_explained(words: tuple[str, ...]) -> None:
     assert "fell off" in done.stdout
 
 
-def test_a_text_in_utf_16_is_read() -> None:
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("before", ["", "some line of a log\n" * 100_000])
+def test_a_text_in_utf_16_is_read(codec: str, before: str) -> None:
     """PowerShell's > writes it."""
     line = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus"
-    done = explain(given=line.encode("utf-16"))
+    done = explain(given=f"\ufeff{before}{line}".encode(codec))
     assert (done.exit_code, "XID 79" in done.stdout) == (0, True)
 
 
