@@ -26,8 +26,8 @@ CHART_NEWER = warning(
     "GF682",
     "Newer chart than in the catalog",
     "{chart} {version} is available{asks}; the newest in the catalog is {known}.",
-    "Install it on the Kubernetes minors of its pick, then change charts.yaml. A patch does not "
-    "contain it, because the catalog chooses only charts that were tried.",
+    "Install it on the Kubernetes minors of its pick, then change charts.yaml. The patch of "
+    "--write leaves this to you, because the catalog chooses only charts that were tried.",
 )
 
 PACKAGE_GONE = warning(
@@ -71,8 +71,8 @@ KUBERNETES_NEWER = warning(
     "GF689",
     "Newer Kubernetes than kubeadm's in the catalog",
     "Kubernetes {version} is released; the newest that the catalog has for kubeadm is {known}.",
-    "Create a cluster of that minor, then change kubernetes.yaml: newest, pause, requirements. A "
-    "patch does not contain it, because it must be tried.",
+    "Create a cluster of that minor, then change kubernetes.yaml: newest, pause, requirements. The "
+    "patch of --write leaves this to you, because the minor must be tried first.",
 )
 
 SOURCE_UNREAD = warning(

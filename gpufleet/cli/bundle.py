@@ -50,7 +50,7 @@ def bundle() -> None:
 @_json
 @output_options
 def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) -> None:
-    """Download what apply would install from INVENTORY.
+    """Download what `gpufleet apply INVENTORY` would install.
 
     Hosts download packages by their package manager and stay unchanged; this machine downloads
     charts and images. After an interruption, run the command again: it keeps complete files.

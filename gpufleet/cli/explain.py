@@ -29,7 +29,8 @@ from gpufleet.status.explained import (
 from gpufleet.status.meanings import SANDBOX_CODES, describe_finding, describe_keys
 
 MAX_INPUT_BYTES = 2**20  # searched at the end of standard input
-WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}  # PowerShell's > writes
+# PowerShell's > writes UTF-16
+UTF16_CODECS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 MAX_SUGGESTIONS = 15  # keys that one message names
 _DIGITS = re.compile(r"\d{3}", re.ASCII)  # the number of a code
 _CODE = re.compile(r"\bGF\d{3}\b", re.ASCII)
@@ -83,7 +84,7 @@ def _standard_input() -> str:
     taken = start = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES)
     while start and (more := sys.stdin.buffer.read(MAX_INPUT_BYTES)):
         taken = (taken + more)[-MAX_INPUT_BYTES:]
-    text = taken.decode(WIDE.get(start[:2], "utf-8"), "replace").lstrip("\ufeff")
+    text = taken.decode(UTF16_CODECS.get(start[:2], "utf-8"), "replace").lstrip("\ufeff")
     if not text.strip():
         raise click.UsageError("Give a code, a key, a check or an error, or an error on stdin.")
     return text

@@ -1,4 +1,5 @@
-"""Resolves the driver for a host: a choice with its reason, and findings. Never raises."""
+"""Resolves branch, modules and packages of a host's driver, with a reason; action.py decides the
+version. Never raises."""
 
 from __future__ import annotations
 

@@ -7,6 +7,6 @@ from gpufleet.core.findings import blocker
 EVIDENCE_INCOMPLETE = blocker(
     "GF260",
     "Evidence incomplete",
-    "The evidence of {lost} was not collected, or only a part of it. {path} has the reasons.",
-    "Read MANIFEST.txt in the archive, correct what it says, then run again with a new --bundle.",
+    "The evidence from {lost} was not collected, or only in part. {path} has the reasons.",
+    "Fix the causes that MANIFEST.txt in the archive lists, then run again with a new --bundle.",
 )

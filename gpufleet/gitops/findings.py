@@ -33,7 +33,7 @@ FILE_NOT_WRITTEN = blocker(
 SECRET_NEEDED = info(
     "GF984",
     "Secret to create in the cluster",
-    "{user} reads Secret {secret} with {keys}. Rendered files contain no Secrets.",
+    "{user} reads the Secret {secret}, which needs {keys}. Rendered files contain no Secrets.",
     "Create it in the cluster, with a sealed or external secret or with kubectl, before the files "
     "are applied.",
 )

@@ -51,8 +51,9 @@ ENGINE_THERE = warning(
     "{found} is a DCGM host engine, which serves no metrics. dcgm-exporter is installed with an "
     "engine of its own. NVIDIA does not support two engines on a node: only one of them gets the "
     "profiling counters (DCGM_FI_PROF_*).",
-    "Remove the other engine if nothing needs it. If it is on every GPU node and of the same DCGM "
-    'version, let the exporter use it: in monitoring_exporter_values, set "extraEnv": [{{"name": '
+    "Remove the other engine if nothing needs it. If it runs on every GPU node and has the "
+    "exporter's DCGM version, let the exporter use it: in monitoring_exporter_values, set "
+    '"extraEnv": [{{"name": '
     '"NODE_IP", "valueFrom": {{"fieldRef": {{"fieldPath": "status.hostIP"}}}}}}, {{"name": '
     '"DCGM_REMOTE_HOSTENGINE_INFO", "value": "$(NODE_IP):{port}"}}].',
 )

@@ -4,6 +4,9 @@ A process on the host holds it while the connection exists. The run acquires it 
 change, so that a converged host costs nothing, and only if no other run has held it since the facts
 of the plan were gathered.
 
+`wait_before_planning` of packages/operations/locks.py waits for another run, up to
+node_lock_timeout seconds.
+
 A command on the host may outlive the run that sent it. Each command therefore holds a second lock,
 and another run waits for that too.
 """

@@ -97,8 +97,8 @@ RULES_NOT_SELECTED = warning(
     "GF896",
     "Prometheus does not select the alerts",
     "Prometheus {prometheus} selects rules by {selector}; the GPU rules have {labels}.",
-    "Set monitoring_rule_labels to labels that it selects; a Prometheus that selects nothing "
-    "needs a ruleSelector.",
+    "Set monitoring_rule_labels to labels that this Prometheus selects. If it selects no rules "
+    "at all, give it a ruleSelector.",
 )
 
 ALERTS_WITHOUT_FIELDS = warning(
@@ -107,8 +107,8 @@ ALERTS_WITHOUT_FIELDS = warning(
     "These alerts never fire, because the cluster's dcgm-exporter does not collect the fields in "
     "brackets: {names}.",
     "Add the fields to monitoring_counters if it is set. Otherwise use a dcgm-exporter from 3.0.0 "
-    "to 4.8 that gets gpufleet's list: cluster_chart_versions, or image.tag in "
-    "monitoring_exporter_values where Kubernetes is too old for its chart.",
+    "to 4.8, which gets gpufleet's list: choose its chart in cluster_chart_versions. If Kubernetes "
+    "is too old for that chart, set image.tag in monitoring_exporter_values.",
 )
 
 RECEIVERS_WRONG = blocker(

@@ -64,8 +64,8 @@ PACKAGES_STAY = blocker(
     "GF569",
     "Packages could not be removed",
     "The package manager failed to remove packages; its output follows.",
-    "Fix what it reports, then run remove again: it continues where it stopped. No space left: "
-    "free some first.",
+    "Fix what it reports, or free space if the disk is full. Then run remove again: it continues "
+    "where it stopped.",
 )
 
 STAYS_INSTALLED = info(
@@ -85,8 +85,8 @@ NOT_ENDED = info(
 
 UPGRADE_UNFINISHED = warning(
     "GF738",
-    "Host is in an upgrade that has not ended",
-    "The host is in an upgrade that has not ended: {what}.",
+    "Upgrade of the host has not ended",
+    "The host belongs to an upgrade that has not ended: {what}.",
     "`gpufleet upgrade status INVENTORY` shows the run. To continue it, run the command that began "
     "it again; to end it, `gpufleet upgrade abort INVENTORY`. A stuck host: repair it with "
     "`gpufleet apply`, then `gpufleet upgrade release INVENTORY` returns it.",

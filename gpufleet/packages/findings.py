@@ -180,8 +180,8 @@ TRANSACTION_REFUSED = blocker(
     "GF319",
     "Transaction rejected by the package manager",
     "{manager}: {problem}",
-    "The transaction was not started. No space left: free some (apt-get clean, yum clean all, old "
-    "kernels). Conflicts: remove the conflicting packages or add the missing ones manually. Then "
+    "The transaction was not started. If the disk is full, free space (apt-get clean, yum clean "
+    "all, old kernels). If packages conflict, remove them or add the missing ones manually. Then "
     "run again.",
     description="The trial run of the package transaction failed; the message quotes the package "
     "manager.",
@@ -191,8 +191,8 @@ TRANSACTION_FAILED = blocker(
     "GF322",
     "Package manager failed",
     "{manager} failed while downloading or changing packages; its output follows.",
-    "Run again: it completes the transaction. No space left: free some first (apt-get "
-    "clean, yum clean all, old kernels). Otherwise fix what the package manager reports.",
+    "If the disk is full, free space (apt-get clean, yum clean all, old kernels). Otherwise fix "
+    "what the package manager reports. Then run again: the run completes the transaction.",
 )
 
 HEADERS_MISSING = blocker(

@@ -51,7 +51,7 @@ class PackageTransaction:
     pin_file: str = ""  # apt preferences that pin the packages to the version; "": none
     reports: bool = True  # its version is the role's in the report
     makes: tuple[tuple[str, str], ...] = ()  # files that packages create: path, sha256 before
-    lock_timeout: int = 300  # seconds to wait for another package manager
+    lock_timeout: int = 300  # node_lock_timeout, in seconds
     # resolved:
     install: tuple[tuple[str, str], ...] = ()  # name, version as the package manager writes it
     remove: tuple[str, ...] = ()

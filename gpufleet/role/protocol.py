@@ -42,7 +42,7 @@ class RoleContext:
     served: frozenset[str] = frozenset()  # container runtimes with a handler nvidia
     texts: Mapping[str, str] = field(default_factory=dict)  # changed files: path -> text
     place: Place = NO_PLACE  # in the inventory
-    lock_timeout: int = 300  # seconds to wait for another package manager
+    lock_timeout: int = 300  # node_lock_timeout, in seconds
     skew: int = 0  # seconds by which the host's clock is ahead of this machine's
     required: Mapping[str, str] = field(default_factory=dict)  # `requires` of all roles
     gpus: int | None = None  # the setting node_gpus

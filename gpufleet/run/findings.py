@@ -15,8 +15,8 @@ REPORT_LOST = blocker(
     "GF002",
     "Results could not be written",
     "The work is done, but its results could not be written to {path}: {why}.",
-    "Free space or correct the path, then run the command again: `apply` changes nothing on "
-    "converged hosts.",
+    "Free space or correct the path, then run the command again: `gpufleet apply` changes nothing "
+    "on converged hosts.",
 )
 
 PLAN_DIFFERS = blocker(

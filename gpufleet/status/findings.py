@@ -14,7 +14,7 @@ DRIFT = warning(
 CLUSTER_NOT_READ = warning(
     "GF742",
     "Cluster was not read",
-    "The plan of the cluster could not be made.",
+    "gpufleet could not plan the cluster.",
     "Run `gpufleet plan INVENTORY --limit {cluster}`, which says why.",
 )
 
@@ -23,8 +23,8 @@ BEHIND = warning(
     "Newer version available",
     "{what} {version} is installed; the newest in the catalog is {newest}.",
     "{remedy}",
-    advice="Of a driver: `gpufleet upgrade`. Of the container toolkit: remove toolkit_version, or "
-    "set it to the newest, and run `gpufleet upgrade INVENTORY --toolkit`.",
+    advice="For a driver: `gpufleet upgrade`. For the container toolkit: remove toolkit_version, "
+    "or set it to the newest, and run `gpufleet upgrade INVENTORY --toolkit`.",
 )
 
 OUTLIER = warning(

@@ -16,7 +16,7 @@ from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.tiny import Site
 
 pytestmark = pytest.mark.claim(
-    "One run at a time changes a cluster; a killed one blocks no other.",
+    "Only one run at a time changes a cluster, and a killed run does not block the next.",
     level=5,
 )
 

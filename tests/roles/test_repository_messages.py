@@ -232,4 +232,4 @@ def test_lists_of_a_prepared_host_are_not_read_again(
 
 @pytest.mark.parametrize("code", ["GF319", "GF322"])
 def test_a_full_disk_has_its_remedy(code: str) -> None:
-    assert "No space left: free some" in KNOWN_KINDS[code].remedy
+    assert "If the disk is full, free space" in KNOWN_KINDS[code].remedy

@@ -53,6 +53,6 @@ DATA_UNUSED = info(
     "GF205",
     "Data for a group without hosts",
     "There is data for group {name}, which has no hosts in this inventory; it has no effect.",
-    "{question}A file in group_data must have exactly the name of its group. Data for a group of "
-    "another inventory can stay.",
+    "{question}A file in group_data must have exactly the name of its group. If the group is in "
+    "another inventory, keep the file.",
 )

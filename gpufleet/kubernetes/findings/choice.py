@@ -63,7 +63,7 @@ OTHER_FOLDER = blocker(
     "containerd reads mirrors from another folder",
     "{file} sets registry.config_path to {folder}, and kubernetes_registry_mirrors is set, which "
     "gpufleet writes below {ours}. containerd 2.1 and newer reads one folder only.",
-    "Move the files of {folder} to {ours} and set config_path in {file} to that folder, or remove "
+    "Move the files of {folder} to {ours} and set config_path in {file} to {ours}, or remove "
     "kubernetes_registry_mirrors.",
 )
 UPGRADE_REFUSED = blocker(

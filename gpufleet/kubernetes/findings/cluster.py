@@ -28,8 +28,8 @@ EVEN_CONTROL_PLANES = warning(
 ENDPOINT_ANSWERS = blocker(
     "GF081",
     "Another cluster responds at the endpoint",
-    "A Kubernetes API ({version}) responds at {endpoint}, and no control plane of the run is a "
-    "node of a cluster.",
+    "A Kubernetes API ({version}) responds at {endpoint}, but none of this run's control planes "
+    "belongs to a cluster.",
     "Set kubernetes_endpoint to an address that leads only to these hosts. To extend the cluster "
     "that responds, include one of its control planes in the run.",
 )

@@ -67,6 +67,6 @@ CDI_OFF = warning(
     "CDI is off in {runtime}: {file} {does}. The nvidia runtime works without CDI; "
     "`nvidia.com/gpu` devices cannot be requested by CDI name.",
     "{change}, or set toolkit_cdi = False.",
-    advice="Remove the setting that disables CDI, or enable it in the named file, or set "
+    advice="Remove the setting that disables CDI, or enable CDI in that file, or set "
     "toolkit_cdi = False.",
 )

@@ -22,7 +22,7 @@ from gpufleet.facts.record import HostRecord
 from gpufleet.facts.sections import SECTIONS, FactsError
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.txt"))
-GOLDEN = sorted((Path(__file__).parent / "captures").glob("*.json"))
+GOLDEN = [path.with_suffix(".json") for path in CAPTURES]
 LINES = {path.stem: path.read_text("utf-8").splitlines() for path in CAPTURES}
 
 
