@@ -152,6 +152,20 @@ class Bench:
             checks: dict[str, Any] = json.loads(found.read_text())["hosts"]["@local"]["checks"]
         return checks
 
+    def judge(self, *checks: str, **data: Any) -> dict[str, tuple[str, str]]:
+        """`gpufleet doctor` on the cluster: check -> verdict, and what it read or found."""
+        with TemporaryDirectory(prefix="gpufleet-test-") as name:
+            inventory = Path(name, "inventory.py")
+            self.write_inventory(inventory, data)
+            words = [PYINFRA.with_name("gpufleet"), "doctor", inventory, "--json"]
+            done = subprocess.run(
+                [*words, "--check", ",".join(checks)],
+                cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
+            )  # fmt: skip
+        assert done.stdout, done.stderr
+        found = json.loads(done.stdout)["clusters"]["@local"]["checks"]
+        return {each["check"]: (each["verdict"], each["cause"] or each["read"]) for each in found}
+
     @property
     def core(self) -> Any:
         return client.CoreV1Api(self.cluster.api)

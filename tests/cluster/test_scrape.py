@@ -227,6 +227,7 @@ def test_the_operators_exporter_is_found_by_the_same_job(
 
 
 CHECKS = ("prometheus_scrapes_the_exporter", "metrics_name_pods")
+DOCTOR_CHECKS = ("cluster.prometheus", "cluster.targets")
 
 
 def verdicts(site: Site) -> list[tuple[str, str]]:
@@ -241,6 +242,14 @@ def test_the_checks_pass(site: Site, prometheus: Prometheus) -> None:
     assert verdicts(site) == [("passed", ""), ("passed", "")]
 
 
+@pytest.mark.claim("`doctor` reads targets of a real Prometheus through the API server.", level=6)
+def test_the_doctor_reads_the_targets(site: Site, prometheus: Prometheus) -> None:
+    answers, targets = map(site.bench.judge(*DOCTOR_CHECKS, **OURS).get, DOCTOR_CHECKS)
+    assert answers
+    assert (answers[0], " answers, " in answers[1]) == ("PASS", True), answers
+    assert targets == ("PASS", f"{len(FLEET)} exporters up")
+
+
 @pytest.mark.extended
 def test_an_exporter_that_is_down_is_reported(site: Site, prometheus: Prometheus) -> None:
     exporter = site.exporters["gpu-3"]
@@ -250,6 +259,8 @@ def test_an_exporter_that_is_down_is_reported(site: Site, prometheus: Prometheus
         found = site.bench.verify(**OURS)[CHECKS[0]]
         assert (found["outcome"], found["code"]) == ("failed", "GF797"), found["message"]
         assert f"not up: {site.pods['gpu-3']}" in found["message"]
+        verdict, cause = site.bench.judge(*DOCTOR_CHECKS, **OURS)[DOCTOR_CHECKS[1]]
+        assert (verdict, site.pods["gpu-3"] in cause) == ("WARNING", True), cause
         asked = 'ALERTS{alertname="GpuExporterDown"}'
         [alert] = wait_until(lambda: prometheus.query(asked), SCRAPES)
         assert (alert["metric"]["node"], alert["metric"]["job"]) == ("gpu-3", "gpu-metrics")
