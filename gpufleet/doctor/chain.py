@@ -33,6 +33,7 @@ LINK_READERS: dict[str, Reader] = {
     "host.log": driver_links.read_log,
     "chain.persistence": driver_links.read_persistence,
     "chain.fabric": driver_links.read_fabric,
+    "chain.layout": driver_links.read_layout,
     "chain.toolkit": container_links.read_toolkit,
     "chain.runtime": container_links.read_runtime,
     "chain.effect": container_links.read_effect,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from gpufleet.core.names import count_noun
+from gpufleet.core.visible import one_line
 from gpufleet.doctor.models import Link, Verdict
 from gpufleet.doctor.units import read_units
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS
 from gpufleet.facts.files import full_paths
+from gpufleet.facts.gpu import LAYOUT_FILE, GpuState, sum_up_devices
 from gpufleet.facts.model import NodeFacts, Service
 
+LAYOUT_UNIT = "gpufleet-gpus.service"  # makes the layout at each boot
 FABRIC_MANAGER, PERSISTENCED_UNIT = "nvidia-fabricmanager", "nvidia-persistenced.service"
 JOINING = ("Not Started", "In Progress")  # states of a GPU that has not joined its fabric
 
@@ -224,6 +228,37 @@ def fabric_versions(facts: NodeFacts) -> set[str]:
     """The versions of the installed packages of the fabric manager."""
     packages = facts.packages.items()
     return {each.upstream for name, each in packages if name.startswith(FABRIC_MANAGER)}
+
+
+def read_layout(facts: NodeFacts) -> Link | None:
+    """The MIG devices of each GPU whose layout gpufleet manages: a boot, a reset and a load of the
+    driver take them back."""
+    file = facts.files.get(LAYOUT_FILE)
+    wanted = dict(_wanted_layouts(file.content or "")) if file else {}
+    states = facts.listed.states if facts.listed else ()
+    there = {each.slot: _layout_of(each) for each in states if each.mig is not None}
+    judged = [slot for slot in wanted if slot in there]
+    if not judged:
+        return None
+    differ = [slot for slot in judged if wanted[slot] != there[slot]]
+    read = f"{len(judged) - len(differ)} of {count_noun(len(judged), 'GPU')} as recorded"
+    if not differ:
+        return Link(read)
+    now, recorded = there[differ[0]], one_line(wanted[differ[0]])
+    fault = f"The MIG layout of GPU {differ[0]} is {now}, and {LAYOUT_FILE} records {recorded}."
+    return Link(read, fault, LAYOUT_UNIT)
+
+
+def _wanted_layouts(text: str) -> Iterator[tuple[str, str]]:
+    """Slot and layout of each GPU of LAYOUT_FILE whose layout is managed."""
+    for line in text.splitlines():
+        slot, *words = line.split() or [""]
+        for layout in (word[len("mig=") :] for word in words if word.startswith("mig=")):
+            yield slot, layout if layout == "off" else sum_up_devices(layout.split(","))
+
+
+def _layout_of(state: GpuState) -> str:
+    return sum_up_devices(state.devices) or ("on, without devices" if state.mig else "off")
 
 
 def _by_dkms(facts: NodeFacts) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 LAYOUT_FILE = "/etc/gpufleet-gpus"  # the managed layout and settings of each GPU
@@ -54,3 +56,9 @@ class CdiSpec:
 
     path: str
     driver: str = ""  # version of the libnvidia-ml.so that it mounts, or ""
+
+
+def sum_up_devices(profiles: Iterable[str]) -> str:
+    """MIG devices as in gpu_mig, the largest first: `3g.40gb:1, 1g.10gb:4`."""
+    counts = Counter(sorted(profiles, reverse=True))
+    return ", ".join(f"{profile}:{count}" for profile, count in counts.items())

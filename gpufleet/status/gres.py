@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from gpufleet.core.visible import one_line
-from gpufleet.facts.gpu import Listed
+from gpufleet.facts.gpu import Listed, sum_up_devices
 from gpufleet.status.models import FleetStatus
 
 # Slurm takes the driver's name of a GPU in lower case, with underscores. For a MIG device it takes
@@ -24,15 +24,10 @@ def layout_of_boards(listed: Listed | None) -> str:
     """The MIG layout that all GPUs share, as in gpu_mig; the number of layouts if they differ; ""
     without MIG devices."""
     boards = listed.boards if listed else ()
-    layouts = {_layout(board.devices) for board in boards}
+    layouts = {sum_up_devices(board.devices) for board in boards}
     if not any(board.devices for board in boards):
         return ""
     return layouts.pop() if len(layouts) == 1 else f"{len(layouts)} layouts"
-
-
-def _layout(devices: tuple[str, ...]) -> str:
-    counts = Counter(sorted(devices, reverse=True))
-    return ", ".join(f"{profile}:{count}" for profile, count in counts.items())
 
 
 def gres_of_boards(listed: Listed | None) -> tuple[tuple[str, int], ...]:

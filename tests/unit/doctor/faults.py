@@ -16,6 +16,7 @@ from tests.unit.doctor.machines import (
     PERSISTENCED,
     asked_containerd,
     asked_crio,
+    divided,
     exported,
     on_containerd,
     on_crio,
@@ -283,6 +284,14 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "fabric manager is stopped": (lambda f: switched(f, active="inactive"), "chain.fabric", ()),
     "fabric manager of another version": (
         lambda f: switched(f, version=OLDER), "chain.fabric", ()
+    ),
+    "MIG is off after a boot": (
+        lambda f: divided(f, "3g.20gb,3g.20gb", on=False), "chain.layout", ()
+    ),
+    "MIG is on, without devices": (lambda f: divided(f, "7g.40gb"), "chain.layout", ()),
+    "MIG is on in place of off": (lambda f: divided(f, "off"), "chain.layout", ()),
+    "another MIG layout": (
+        lambda f: divided(f, "3g.20gb,3g.20gb", "3g.20gb"), "chain.layout", ()
     ),
     "toolkit was removed": (no_toolkit, "chain.toolkit", ()),
     "invalid daemon.json": (daemon_json("{"), "chain.config", ()),

@@ -8,7 +8,7 @@ from typing import Any
 from gpufleet.doctor.fleet import judge_fleet
 from gpufleet.doctor.models import JudgedFleet, SubjectVerdict
 from gpufleet.doctor.table import choose_checks
-from gpufleet.facts.gpu import CdiSpec, Listed
+from gpufleet.facts.gpu import LAYOUT_FILE, CdiSpec, GpuState, Listed
 from gpufleet.facts.health import (
     ExporterAnswer,
     GpuHealth,
@@ -169,6 +169,14 @@ def on_crio(facts: NodeFacts, text: str) -> NodeFacts:
     facts = with_services(facts, service("crio.service"), service("kubelet.service"))
     crio = replace(runtime("crio", "/etc/crio/crio.conf"), version="1.33.1")
     return replace(facts, runtimes={"crio": crio}, kubelet=True)
+
+
+def divided(facts: NodeFacts, recorded: str, *devices: str, on: bool = True) -> NodeFacts:
+    """The machine with a recorded MIG layout, and the devices and MIG mode of its GPU."""
+    state = GpuState(SLOT, on, on, devices)
+    listed = Listed(1, mig_devices=len(devices), states=(state,))
+    return replace(with_file(facts, LAYOUT_FILE, f"# layouts\n{SLOT} mig={recorded} power=300\n"),
+                   listed=listed)  # fmt: skip
 
 
 def operated(facts: NodeFacts) -> NodeFacts:
