@@ -15,6 +15,7 @@ from dashboards.queries import (
     allocatable,
     at_work,
     free,
+    free_instances,
     held,
     idle,
     installed,
@@ -108,6 +109,15 @@ NODES = Row(
                 model.UNHEALTHY_NODE,
             ),
             "GpuNotAllocatable",
+        ),
+        of_alerts(
+            table(
+                "MIG devices that no pod holds",
+                "By resource, with the MIG strategy mixed; the panels about GPUs leave them out.",
+                free_instances(NODE),
+                model.MIG_DEVICES,
+            ),
+            "GpuMigLayoutLost",
         ),
     ),
 )

@@ -6,17 +6,22 @@ from dashboards import fields, model
 from dashboards.model import Dashboard, Panel, Row
 from dashboards.panels import XID_ALERTS, lines, of_alerts, table
 from dashboards.queries import (
+    A_MIG_INSTANCE,
     IDENTITY,
     PER_GPU,
+    PER_INSTANCE,
     Scope,
     counted,
     gpu,
+    of_instances,
     utilisation,
     workload,
 )
 
 ONE = Scope(node=True, gpu=True)
 LEGEND = "{{node}} GPU {{gpu}}"
+OF_INSTANCE = f"{LEGEND} instance {{{{GPU_I_ID}}}} ({{{{GPU_I_PROFILE}}}})"
+USED_BY_INSTANCE = of_instances(fields.MEMORY_USED, ONE)
 
 
 def _lines(title: str, about: str, *parts: tuple[str, str], unit: str = "short") -> Panel:
@@ -58,16 +63,16 @@ WORK = Row(
             "Tensor cores and memory at work",
             "Share of time in which the tensor cores, and the memory's interface, were active. "
             "Needs profiling counters: Volta or newer, and no other profiler.",
-            (gpu(fields.TENSOR_ACTIVE, ONE), model.PROFILED, f"{LEGEND} tensor cores"),
-            (gpu(fields.DRAM_ACTIVE, ONE), model.PROFILED, f"{LEGEND} memory"),
+            (gpu(fields.TENSOR_ACTIVE, ONE, how="avg"), model.PROFILED, f"{LEGEND} tensor cores"),
+            (gpu(fields.DRAM_ACTIVE, ONE, how="avg"), model.PROFILED, f"{LEGEND} memory"),
             unit="percentunit",
         ),
         lines(
             "Processors at work",
             "Share of the processors (SMs) that had work, and of the warps that they could hold. A "
             "GPU that is busy with few of them has room for more.",
-            (gpu(fields.SM_ACTIVE, ONE), model.PROFILED, f"{LEGEND} active"),
-            (gpu(fields.SM_OCCUPANCY, ONE), model.PROFILED, f"{LEGEND} occupancy"),
+            (gpu(fields.SM_ACTIVE, ONE, how="avg"), model.PROFILED, f"{LEGEND} active"),
+            (gpu(fields.SM_OCCUPANCY, ONE, how="avg"), model.PROFILED, f"{LEGEND} occupancy"),
             unit="percentunit",
         ),
         _lines(
@@ -168,10 +173,50 @@ STATE = Row(
     ),
 )
 
+INSTANCES = Row(
+    "MIG instances",
+    (
+        lines(
+            "Utilisation by instance",
+            "Share of time in which a MIG instance ran something. Empty without MIG. What is not "
+            "in this row is measured for the whole GPU, such as power and temperature.",
+            (of_instances(fields.ENGINE_ACTIVE, ONE), model.INSTANCE, OF_INSTANCE),
+            unit="percentunit",
+        ),
+        lines(
+            "Memory in use by instance",
+            "Share of the memory of a MIG instance.",
+            (
+                f"{USED_BY_INSTANCE} / "
+                f"({USED_BY_INSTANCE} + {of_instances(fields.MEMORY_FREE, ONE)})",
+                model.INSTANCE,
+                OF_INSTANCE,
+            ),
+            unit="percentunit",
+        ),
+        lines(
+            "Tensor cores and memory at work by instance",
+            "As above for GPUs.",
+            (of_instances(fields.TENSOR_ACTIVE, ONE), model.INSTANCE, f"{OF_INSTANCE} tensor"),
+            (of_instances(fields.DRAM_ACTIVE, ONE), model.INSTANCE, f"{OF_INSTANCE} memory"),
+            unit="percentunit",
+        ),
+        table(
+            "Pods by instance",
+            "Who holds the MIG instance; the value is its memory in use, in MiB.",
+            workload(
+                fields.MEMORY_USED, ONE, f"{PER_INSTANCE}, namespace, pod", only=A_MIG_INSTANCE
+            ),
+            model.POD_ON_INSTANCE,
+            "mbytes",
+        ),
+    ),
+)
+
 DASHBOARD = Dashboard(
     "gpu",
     "GPU in detail",
     "Everything that the exporter reports about one GPU, or several.",
     ("cluster", "node", "gpu"),
-    (IDENTITY_ROW, WORK, STATE),
+    (IDENTITY_ROW, WORK, INSTANCES, STATE),
 )

@@ -30,6 +30,12 @@ XID = Rows("GPU with an XID", ("node", "gpu", "UUID", "modelName"), quiet=True)
 REMAP_FAILED = Rows("GPU without spare rows", ("node", "gpu", "UUID", "modelName"), quiet=True)
 UNCLAIMED = Rows("GPU that works without a pod", ("node", "gpu", "UUID", "modelName"), quiet=True)
 IDLE = Rows("GPU that a pod holds idle", ("namespace", "pod", "node", "gpu"), quiet=True)
+INSTANCE = Rows("MIG instance that reports", ("node", "gpu", "GPU_I_ID", "GPU_I_PROFILE"))
+POD_ON_INSTANCE = Rows(
+    "pod with a MIG instance that reports",
+    ("node", "gpu", "GPU_I_ID", "GPU_I_PROFILE", "namespace", "pod"),
+)
+MIG_DEVICES = Rows("MIG resource that a node offers", ("node", "resource"))
 MODEL = Rows("model of a GPU that reports", ("modelName",))
 REPORTING_NODE = Rows("node that reports", ("node",))
 MEASURED_NODE = Rows("node that has reported", ("node",))

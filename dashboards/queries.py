@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from dashboards import fields
 
 RESOURCE = "nvidia_com_gpu"  # as kube-state-metrics spells nvidia.com/gpu
+MIG_RESOURCES = "nvidia_com_mig_.+"  # nvidia.com/mig-1g.10gb, with the MIG strategy mixed
+A_MIG_INSTANCE = 'GPU_I_ID!=""'  # matcher: a whole GPU has no such label
 EXPORTER_PODS = ".*dcgm-exporter.*"  # of NVIDIA's chart and of the GPU Operator
 KWH = 3.6e9  # mJ in one kWh
 HARDLY = 0.05  # share of the time: below this a GPU counts as idle
@@ -25,6 +27,8 @@ PER_NODE = "cluster, node"
 PER_GPU = "cluster, node, gpu"
 PER_POD = "cluster, namespace, pod"
 PER_POD_GPU = "cluster, namespace, pod, node, gpu"
+PER_INSTANCE = "cluster, node, gpu, GPU_I_ID, GPU_I_PROFILE"
+PER_RESOURCE = "cluster, node, resource"
 IDENTITY = "cluster, node, gpu, UUID, modelName"
 
 
@@ -60,6 +64,13 @@ def gpu(field: str, scope: Scope, by: str = PER_GPU, how: str = "max") -> str:
     return _once(how, by, _with_node(_selected(field, scope.of_gpu())))
 
 
+def of_instances(field: str, scope: Scope) -> str:
+    """A field per MIG instance. Exporters have series of instances in place of their GPU's; only
+    memory, XIDs and the activity of engines, SMs, tensor cores and memory are their own."""
+    selected = _selected(field, [A_MIG_INSTANCE, *scope.of_gpu()])
+    return _once("max", PER_INSTANCE, _with_node(selected))
+
+
 def counted(field: str, scope: Scope, by: str = PER_GPU) -> str:
     """How much a counter grows per second."""
     rate = f"rate({_selected(field, scope.of_gpu())}[$__rate_interval])"
@@ -78,13 +89,17 @@ def memory_share(scope: Scope, by: str) -> str:
     return f"{used} / ({used} + {gpu(fields.MEMORY_FREE, scope, by, 'sum')})"
 
 
-def workload(field: str, scope: Scope, by: str, how: str = "max", over: str = "{}") -> str:
-    """A field of the GPUs that pods hold, by pod; `over`: a function around it, `rate({}[5m])`."""
+def workload(
+    field: str, scope: Scope, by: str, how: str = "max", over: str = "{}", only: str = ""
+) -> str:
+    """A field of the GPUs that pods hold, by pod; `over`: a function around it, `rate({}[5m])`;
+    `only`: one more matcher."""
+    of_gpu = [*([only] if only else []), *scope.of_gpu()]
     namespace = ['exported_namespace=~"$namespace"'] if scope.namespace else []
-    kept = _selected(field, ['exported_pod!=""', *namespace, *scope.of_gpu()])
+    kept = _selected(field, ['exported_pod!=""', *namespace, *of_gpu])
     namespace = ['namespace=~"$namespace"'] if scope.namespace else []
     no_exporter = ['exported_pod=""', 'pod!=""', f'pod!~"{EXPORTER_PODS}"']
-    honoured = _selected(field, [*no_exporter, *namespace, *scope.of_gpu()])
+    honoured = _selected(field, [*no_exporter, *namespace, *of_gpu])
     kept, honoured = over.format(kept), over.format(honoured)
     for label in ("namespace", "pod"):
         kept = f'label_replace({kept}, "{label}", "$1", "exported_{label}", "(.+)")'
@@ -173,6 +188,17 @@ def free(scope: Scope) -> str:
     """GPUs by node that a pod could have now."""
     there = usable(scope, PER_NODE)
     return f"{there} - ({held(scope, PER_NODE)} or 0 * {there})"
+
+
+def free_instances(scope: Scope) -> str:
+    """MIG devices that nodes offer and no pod holds, by node and resource."""
+    matcher = f'resource=~"{MIG_RESOURCES}"'
+    offered = nodes("kube_node_status_allocatable", scope, matcher)
+    requests = _selected(
+        "kube_pod_container_resource_requests", [matcher, 'node!=""', *scope.of_pod()]
+    )
+    there = f"sum by ({PER_RESOURCE}) ({offered})"
+    return f"{there} - (sum by ({PER_RESOURCE}) ({requests} {_unless_ended()}) or 0 * {there})"
 
 
 def idle(scope: Scope) -> str:

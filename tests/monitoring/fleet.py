@@ -27,6 +27,7 @@ STEP = 60  # seconds between two scrapes
 END = BEGIN + MINUTES * 60
 CLUSTER, OTHER_CLUSTER = "alpha", "beta"
 OTHER_FOR = 40 * 60  # seconds before the end
+MIG_PROFILE, MIG_RESOURCE = "3g.40gb", "nvidia_com_mig_3g_40gb"
 DOWN_FOR, XID_FOR = 20 * 60, 10 * 60  # seconds before the end
 
 
@@ -46,6 +47,11 @@ class Pod:
     asks: int = 0
 
     @property
+    def parts(self) -> int:
+        """MIG devices that it asks for."""
+        return int(self.name == "slice-0")
+
+    @property
     def requests(self) -> int:
         return self.asks or len(self.gpus)
 
@@ -62,6 +68,11 @@ class Node:
     ready: bool = True
     cordoned: bool = False
     allocatable: int = 8
+
+    @property
+    def instances(self) -> int:
+        """MIG devices that it offers beside its GPUs."""
+        return 2 if self.name == "gpu-6" else 0
 
     @property
     def profiled(self) -> bool:

@@ -6,7 +6,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.monitoring.fleet import BEGIN, END, GPUS, NODES, PODS, Gpu, Node, Pod
+from tests.monitoring.fleet import (
+    BEGIN,
+    END,
+    GPUS,
+    MIG_PROFILE,
+    MIG_RESOURCE,
+    NODES,
+    PODS,
+    Gpu,
+    Node,
+    Pod,
+)
 from tests.monitoring.fleet_metrics import readings
 from tests.monitoring.fleet_rows import Choice
 
@@ -90,6 +101,33 @@ def by_gpu(
         return (gpu.node.name, str(gpu.index), *more)
 
     return lambda choice: {key(gpu): value(gpu) for gpu in gpus(choice) if test(gpu)}
+
+
+def by_instance(value: Callable[[Gpu, int], float], pods: bool = False) -> Answer:
+    """The rows of MIG instances. `pods`: of those that a pod holds, with the pod."""
+
+    def found(choice: Choice) -> dict[Key, float]:
+        divided = [gpu for gpu in gpus(choice) if gpu.instances > 1]
+        return {
+            (gpu.node.name, str(gpu.index), str(number + 1), MIG_PROFILE)
+            + ((gpu.pod.namespace, gpu.pod.name) if pods and gpu.pod else ()): value(gpu, number)
+            for gpu in divided
+            if not pods or (gpu.pod and choice.takes_pod(gpu.pod))
+            for number in range(gpu.instances)
+        }
+
+    return found
+
+
+def first_instance(value: Callable[[Gpu], float]) -> Callable[[Gpu, int], float]:
+    """What the instance with all the work has of a mean over the instances."""
+    return lambda gpu, number: value(gpu) * gpu.instances * (number == 0)
+
+
+def free_instances(choice: Choice) -> dict[Key, float]:
+    taken = {node.name: sum(p.parts for p in PODS if p.node == node.name) for node in NODES}
+    offering = [node for node in nodes(choice) if node.instances]
+    return {(node.name, MIG_RESOURCE): node.instances - taken[node.name] for node in offering}
 
 
 def by_node(value: Callable[[Gpu], float], how: Callable[[list[float]], float]) -> Answer:

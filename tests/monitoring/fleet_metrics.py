@@ -11,6 +11,8 @@ from tests.monitoring.fleet import (
     DOWN_FOR,
     END,
     GPUS,
+    MIG_PROFILE,
+    MIG_RESOURCE,
     NODES,
     OTHER_CLUSTER,
     OTHER_FOR,
@@ -110,7 +112,7 @@ def _samples(
             labels |= _xid_labels(gpu.node, int(number))
         elif metric.startswith("DCGM_FI_DEV_FB_"):
             number /= gpu.instances  # each has its part of the memory
-        elif metric == "DCGM_FI_PROF_GR_ENGINE_ACTIVE" and gpu.instances > 1:
+        elif metric in BY_INSTANCE and gpu.instances > 1:
             number *= gpu.instances * (instance == 0)  # the first does all the work
         if metric not in STEADY:  # a little life: at most 15 % less, never at the end
             number *= 1 - 0.15 * math.sin((END - at) / 900 + gpu.index) ** 2 * (at < END)
@@ -120,7 +122,7 @@ def _samples(
 def _instance_labels(gpu: Gpu, instance: int) -> dict[str, str]:
     if gpu.instances == 1:
         return {}
-    return {"GPU_I_PROFILE": "3g.40gb", "GPU_I_ID": str(instance + 1)}
+    return {"GPU_I_PROFILE": MIG_PROFILE, "GPU_I_ID": str(instance + 1)}
 
 
 def _xid_labels(node: Node, code: int) -> dict[str, str]:
@@ -130,6 +132,15 @@ def _xid_labels(node: Node, code: int) -> dict[str, str]:
     return {"err_code": str(code), "err_msg": "No Error" if code == 0 else f"XID {code}"}
 
 
+# DCGM 4.6.0 translates an instance to its GPU for the other fields (dcgmlib/src/dcgm_fields.cpp,
+# entityLevel; DcgmCacheManager.cpp).
+BY_INSTANCE = {
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+    "DCGM_FI_PROF_SM_ACTIVE",
+    "DCGM_FI_PROF_SM_OCCUPANCY",
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+    "DCGM_FI_PROF_DRAM_ACTIVE",
+}
 STEADY = {
     "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
     "DCGM_FI_DEV_PCIE_REPLAY_COUNTER",
@@ -171,6 +182,9 @@ def kubernetes() -> Iterator[tuple[str, dict[str, str], int]]:
         yield "kube_node_status_capacity", resource, 8
         yield "kube_node_status_capacity", {**about, "resource": "cpu", "unit": "core"}, 128
         yield "kube_node_status_allocatable", {**about, "resource": "cpu", "unit": "core"}, 96
+        for metric in ("capacity", "allocatable") if node.instances else ():
+            parts = {**resource, "resource": MIG_RESOURCE}
+            yield f"kube_node_status_{metric}", parts, node.instances
         pressure = {**about, "condition": "DiskPressure", "status": "true"}
         yield "kube_node_status_condition", pressure, 0
         yield "kube_node_status_allocatable", resource, node.allocatable
@@ -190,6 +204,9 @@ def kubernetes() -> Iterator[tuple[str, dict[str, str], int]]:
         for container, number in _containers(pod):
             asking = {**resource, **place, "container": container}
             yield "kube_pod_container_resource_requests", asking, number
+        if pod.parts:
+            asking = {**resource, **place, "resource": MIG_RESOURCE}
+            yield "kube_pod_container_resource_requests", asking, pod.parts
         processors = {**resource, "resource": "cpu", "unit": "core", **place}
         yield "kube_pod_container_resource_requests", processors, 4
         for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dashboards.model import Rows
-from tests.monitoring.fleet import GPUS, NODES, PODS, Gpu, Node, Pod
+from tests.monitoring.fleet import (
+    GPUS,
+    MIG_PROFILE,
+    MIG_RESOURCE,
+    NODES,
+    PODS,
+    Gpu,
+    Node,
+    Pod,
+)
 
 Labels = dict[str, str]
 
@@ -84,6 +93,27 @@ def _of_pod(pod: Pod) -> Labels:
     return {"namespace": pod.namespace, "pod": pod.name, "node": pod.node}
 
 
+def _by_instance(
+    whole: Callable[[Choice], Iterator[Labels]],
+) -> Callable[[Choice], Iterator[Labels]]:
+    """The MIG instances of such GPUs."""
+    parts = {(gpu.node.name, str(gpu.index)): gpu.instances for gpu in GPUS if gpu.instances > 1}
+
+    def found(choice: Choice) -> Iterator[Labels]:
+        for labels in whole(choice):
+            for number in range(parts.get((labels["node"], labels["gpu"]), 0)):
+                yield labels | {"GPU_I_ID": str(number + 1), "GPU_I_PROFILE": MIG_PROFILE}
+
+    return found
+
+
+def _mig_offers(choice: Choice) -> Iterator[Labels]:
+    offering = {node.name for node in NODES if node.instances}
+    return (
+        each | {"resource": MIG_RESOURCE} for each in _nodes(choice) if each["node"] in offering
+    )
+
+
 def _nodes(choice: Choice) -> Iterator[Labels]:
     return ({"node": n.name} for n in NODES if not choice.node or n.name in choice.node)
 
@@ -101,6 +131,9 @@ def _waiting(choice: Choice) -> Iterator[Labels]:
 KINDS: dict[str, Callable[[Choice], Iterator[Labels]]] = {
     "selection": lambda choice: iter([{}]),
     "GPU that reports": _gpus(lambda gpu: True),
+    "MIG instance that reports": _by_instance(_gpus(lambda gpu: True)),
+    "pod with a MIG instance that reports": _by_instance(_held(lambda gpu, pod: True)),
+    "MIG resource that a node offers": _mig_offers,
     "GPU with profiling counters": _gpus(lambda gpu: gpu.node.profiled),
     "GPU with NVLink that reports": _gpus(lambda gpu: gpu.node.nvlink),
     "GPU that can remap rows": _gpus(lambda gpu: gpu.node.remaps),
