@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from deploying import Outcome, run_deploy
 from driver_state import NEWEST, OLD_580, loaded
+from examining import run_gpufleet, write_inventory
 from upgrading import Fleet
 
 from gpufleet_sandbox import Host
@@ -135,6 +138,19 @@ def test_a_mode_that_stays_pending_waits_for_a_reboot(fleet: dict[str, Host]) ->
     done = run_deploy("gpu_node", [host], **data)
     assert done.changes() == {"ubuntu2204": 0}, done.output
     assert apply(host, driver_version=OLD_580).returncode == 0
+
+
+def test_the_doctor_names_a_lost_layout(fleet: dict[str, Host], tmp_path: Path) -> None:
+    host = fleet["ubuntu2404"]
+    inventory = write_inventory(tmp_path, [host], **KEYS["ubuntu2404"])
+    doctor = partial(run_gpufleet, "doctor", inventory, "--check", "chain.layout")
+    assert doctor().returncode == 0
+    host.run("nvidia-smi mig -dci && nvidia-smi mig -dgi && nvidia-smi -mig 0")
+    lost = doctor()
+    assert (lost.returncode, "WARNING" in lost.stdout) == (1, True), lost.stdout
+    host.run(f"systemctl restart {UNIT}")
+    assert doctor().returncode == 0
+    assert layouts(host) == LAYOUTS["ubuntu2404"]
 
 
 @pytest.mark.claim(
