@@ -21,12 +21,12 @@ from gpufleet.cli.upgrade_words import UpgradeGroup, check_options, wanted_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX
-from gpufleet.upgrade.subjects import SENTENCES, WantedChange
+from gpufleet.upgrade.subjects import OTHER_SUBJECTS, SENTENCES, WantedChange
 
 if TYPE_CHECKING:
     from gpufleet.cli.upgrade_run import Command
 
-TARGET_OPTIONS = ("version", "branch", "toolkit", "reboot", "downgrade")  # of WantedChange
+TARGET_OPTIONS = ("version", "branch", *OTHER_SUBJECTS, "downgrade")  # of WantedChange
 UPGRADE_STATUSES = (
     "Exit status: 0 {success}; 1 a host failed, was passed or left out for another reason, or the "
     "run stopped or could not begin; 2 usage error; 4 --limit matches nothing; 130 interrupted; "
@@ -50,10 +50,10 @@ ENDS = "End the upgrade of these hosts?"
 def upgrade() -> None:
     """Change the driver of hosts, canaries first, then in waves.
 
-    With --toolkit it changes the container toolkit instead, with --reboot it only reboots. A host
-    that fails gets its earlier packages back. The same command continues an interrupted run, from
-    any machine with the inventory. Ctrl-C pauses the run when changed hosts are finished and
-    draining ones are back in service; a second one ends it at once.
+    With --toolkit it changes the container toolkit instead, with --sharing the layout of the GPUs,
+    with --reboot it only reboots. A host that fails gets its earlier state back. The same command
+    continues an interrupted run, from any machine with the inventory. Ctrl-C pauses the run when
+    changed hosts are finished and draining ones are back in service; a second one ends it at once.
     """
 
 
@@ -108,6 +108,7 @@ PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; ch
 )
 @click.option("--toolkit", is_flag=True, help="Change the container toolkit.")
 @click.option("--reboot", is_flag=True, help="Reboot the hosts without changing driver or toolkit.")
+@click.option("--sharing", is_flag=True, help="Change MIG and ECC of the GPUs (gpu_mig, gpu_ecc).")
 @METRICS
 @PLAN
 @YES

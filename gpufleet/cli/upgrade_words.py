@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from gpufleet.driver.settings import RequestedBranch, RequestedDriver
 from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.host.upgrade_settings import Subject
 from gpufleet.toolkit.settings import RequestedToolkit
-from gpufleet.upgrade.subjects import WantedChange
+from gpufleet.upgrade.subjects import OTHER_SUBJECTS, WantedChange
 
 COMMAND_SIMILARITY = 0.75  # similarity of a misspelt command
 EXCLUDE_REFUSED = (
-    *(("--to", "--branch"), ("--to", "--reboot"), ("--toolkit", "--reboot")),
-    *(("--branch", "--toolkit"), ("--branch", "--reboot")),
+    *(("--to", "--branch"), ("--branch", "--toolkit"), ("--reboot", "--sharing")),
+    *product(("--to", "--branch", "--toolkit"), ("--reboot", "--sharing")),
 )
 # Options about connections and how operations run. Any other option is refused, also a new one of
 # pyinfra: one that ends a step early, or changes its hosts or data, changes the step.
@@ -83,14 +84,15 @@ class UpgradeGroup(click.Group):
 
 
 def wanted_of(
-    version: str | None, branch: str | None, *, toolkit: bool, reboot: bool, downgrade: bool
+    version: str | None, branch: str | None, *, downgrade: bool, **subjects: bool
 ) -> WantedChange:
     """Raises click.UsageError for options that exclude one another and for malformed versions."""
     given = {"--to": version is not None, "--branch": branch is not None}
-    given |= {"--toolkit": toolkit, "--reboot": reboot}
+    given |= {f"--{subject}": subjects[subject] for subject in OTHER_SUBJECTS}
     for one, other in EXCLUDE_REFUSED:
         if given[one] and given[other]:
             raise click.UsageError(f"{one} and {other} exclude each other.")
+    toolkit = subjects["toolkit"]
     kind: Any = RequestedToolkit if toolkit else RequestedDriver
     for option, wanted, value in (("--to", kind, version), ("--branch", RequestedBranch, branch)):
         if value is not None and (problem := _problem(wanted, value)):
@@ -100,7 +102,7 @@ def wanted_of(
             f"--to {version} is no version of a driver, such as 580.95.05; --toolkit changes the "
             "container toolkit."
         )
-    subject: Subject = "toolkit" if toolkit else "reboot" if reboot else "driver"
+    subject: Subject = next((each for each in OTHER_SUBJECTS if subjects[each]), "driver")
     return WantedChange(subject, version or "", branch or "", downgrade)
 
 

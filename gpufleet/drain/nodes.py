@@ -28,6 +28,8 @@ STAYS_CORDONED = "its node stays cordoned: another user cordoned it, too"
 GONE = "its node is not in the cluster any more"
 OTHER_MACHINE = "another machine has its name now"
 SKIPPED_BY_LABEL = f"the node has the label {SKIP_LABEL}=true"
+GPUS = (f"{GPU_PREFIX}gpu", f"{GPU_PREFIX}mig-")  # beginnings: GPUs and their partitions
+MAX_TIMES = 1000  # replicas of a GPU
 MAX_COUNT_DIGITS = 10  # digits; a longer text is no number of GPUs
 MAX_REASON = 1000  # characters in an annotation
 
@@ -131,7 +133,7 @@ def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
 def gpu_of(offered: Iterable[str]) -> str:
     """The resource for a pod that checks a node: a GPU or a partition of one, else another NVIDIA
     device, such as a network interface, or ""."""
-    order = (f"{GPU_PREFIX}gpu", f"{GPU_PREFIX}mig-", GPU_PREFIX)
+    order = (*GPUS, GPU_PREFIX)
     found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
     return next(iter(found), "")
 
@@ -142,6 +144,30 @@ def missing_resources(before: Mapping[str, str], now: Mapping[str, str]) -> str 
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
                if _is_less(now.get(name, "0"), count)]  # fmt: skip
     return ", ".join(lacking) or None
+
+
+def unlike_offer(offers: Iterable[Mapping[str, int]], now: Mapping[str, str]) -> str | None:
+    """How the GPU resources of a node differ from each of these offers, as text, or None. Replicas
+    of time-slicing and MPS multiply all of them, and may rename them."""
+    found = {
+        name.removesuffix(".shared"): _number(count)
+        for name, count in now.items()
+        if name.startswith(GPUS)
+    }
+    for offer in offers:
+        times = {found.get(name, 0) / count for name, count in offer.items()}
+        if found.keys() == offer.keys() and len(times) == 1 and min(times) in range(1, MAX_TIMES):
+            return None
+    wanted = " or ".join(_resources_shown(offer) for offer in offers)
+    return f"{_resources_shown(found)} instead of {wanted}"
+
+
+def _resources_shown(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "nothing"
+
+
+def _number(count: str) -> int:
+    return int(count) if count.isdecimal() and len(count) < MAX_COUNT_DIGITS else 0
 
 
 def _is_less(now: str, before: str) -> bool:

@@ -182,7 +182,7 @@ def check_disruption(
     what = "; ".join(dict.fromkeys(changed.values()))
     work = work_on(context.facts, context.spared, list(changed))
     problems = [found.GPU_HAS_WORK(change=what, work=", ".join(work))] if work else []
-    if resets and not settings.allow_reset:
+    if resets and not settings.allow_reset and settings.lines is None:
         gpus = "GPU " + ", ".join(map(str, resets))
         needed = "; ".join(dict.fromkeys(changed[index] for index in resets))
         problems.append(found.RESET_NEEDED(change=needed, gpus=gpus))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gpufleet.core.render import render_template
 from gpufleet.facts.gpu import LAYOUT_FILE
 from gpufleet.gpu.layouts import OFF, Layout
+from gpufleet.gpu.lines import STAYS, parse_lines
 from gpufleet.gpu.settings import Clocks, GpuSettings
 from gpufleet.host.file_write import FileWrite
 
@@ -22,17 +23,20 @@ MODES = {
 HEAD = "# Written by gpufleet: the wanted layout and settings of each GPU.\n"
 
 
-def wanted_words(settings: GpuSettings, layout: Layout | None) -> str:
+def wanted_words(settings: GpuSettings, layout: Layout | None, index: int) -> str:
     """The words of a GPU's line in LAYOUT_FILE. `layout`: in the order of creation."""
+    mig = None if layout is None else ",".join(layout) or OFF
     words: dict[str, str | None] = {
-        "mig": None if layout is None else ",".join(layout) or OFF,
         "ecc": None if settings.ecc is None else str(int(settings.ecc)),
         "power": None if settings.power_limit is None else str(settings.power_limit),
         "clocks": _clocks(settings.clocks),
         "memory": _clocks(settings.memory_clocks),
         "compute": MODES[settings.compute_mode] if settings.compute_mode else None,
     }
-    asked = [f"{key}={value}" for key, value in words.items() if value is not None]
+    if settings.lines is not None:
+        given = parse_lines(settings.lines).get(index, {})
+        words = {key: value for key, value in given.items() if key not in ("mig", STAYS)}
+    asked = [f"{key}={v}" for key, v in {"mig": mig, **words}.items() if v is not None]
     return " ".join([*asked, *(["reset=1"] if asked and settings.allow_reset else [])])
 
 

@@ -45,6 +45,11 @@ def layout_text(layout: Sequence[str]) -> str:
     return ", ".join(f"{profile}:{count}" for profile, count in counts.items()) or OFF
 
 
+def mig_resource(profile: str) -> str:
+    """The resource of a MIG profile with the strategy `mixed` of the device plugin."""
+    return f"nvidia.com/mig-{profile.replace('+', '.')}"
+
+
 def misfit_reason(layout: Layout, model: MigModel, catalog: MigCatalog) -> str:
     """Why instances do not fit on a GPU together, or "". All profiles are the model's."""
     shapes, geometry = catalog.shapes(model), catalog.geometry(model)

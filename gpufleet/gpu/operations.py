@@ -17,20 +17,33 @@ WAITS = "reboot "  # prefix of a line of gpufleet-gpus if only a reboot helps
 
 
 @host_operation
-def apply_layout(needed: Callable[[], bool], ready: Callable[[], bool]) -> Commands:
+def apply_layout(
+    needed: Callable[[], bool], ready: Callable[[], bool], drained: bool = False
+) -> Commands:
     """
     Give the GPUs their layout and settings, read them back, and enable the unit that repeats it at
     each boot. The output has `reboot …` for a change that only a reboot completes.
 
     + needed: something differs, or may differ
     + ready: True if the wanted driver is loaded; otherwise the unit does all at the next boot
+    + drained: idle GPUs may be reset in this run
     """
     if not needed():
         host.noop("the GPUs are as wanted")
         return
     message = explain_finding(host.name, findings.GPU_NOT_CHANGED())
     program = PROGRAM if ready() else ""
-    yield frame_command(script_command("gpu/apply_layout", message, program, GPUS_UNIT))
+    words = (message, program, GPUS_UNIT, "reset" if drained else "")
+    yield frame_command(script_command("gpu/apply_layout", *words))
+
+
+@host_operation
+def check_layout() -> Commands:
+    """
+    Compare MIG and ECC of the GPUs with the wanted state, by nvidia-smi alone.
+    """
+    message = explain_finding(host.name, findings.GPU_NOT_CHANGED())
+    yield script_command("gpu/check_layout", message, LAYOUT_FILE)
 
 
 @host_operation

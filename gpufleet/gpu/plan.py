@@ -49,7 +49,8 @@ class GpuChange:
 class GpuPlan:
     """The plan of one host. `lines`: wanted words by slot; `known`: the GPUs' state was read;
     `reloads`: the run loads the driver, which takes layout and settings back; `runs`: the unit ran
-    since the boot and is enabled."""
+    since the boot and is enabled; `drained`: an upgrade has drained the host, so that its GPUs may
+    be reset."""
 
     lines: Mapping[str, str]
     before: str | None  # None if not known
@@ -61,6 +62,12 @@ class GpuPlan:
     known: bool = True
     reloads: bool = False
     runs: bool = True
+    drained: bool = False
+
+    @property
+    def disturbs(self) -> bool:
+        """True if a change interrupts programs."""
+        return any(change.disturbs for change in self.changes)
 
     @property
     def applies(self) -> bool:
@@ -72,7 +79,7 @@ def plan_gpus(
     settings: GpuSettings, context: RoleContext
 ) -> tuple[GpuPlan | None, tuple[Finding, ...]]:
     """Plan the GPUs of a host, with findings. Without a key, a recorded layout is only kept."""
-    facts = context.facts
+    facts, settings = context.facts, settings.of_lines
     if not settings.manages:
         return _kept(context)
     states = {state.slot: state for state in facts.listed.states} if facts.listed else {}
@@ -86,7 +93,7 @@ def plan_gpus(
     lines = {
         target.gpu.slot.lower(): words
         for target in targets
-        if (words := wanted_words(settings, _ordered(target)))
+        if (words := wanted_words(settings, _ordered(target), target.index))
     }
     changes = _changes(targets, lines)
     resets = _resets(targets, changes)
@@ -104,6 +111,7 @@ def plan_gpus(
         known=all(target.state for target in targets),
         reloads=context.loads_driver,
         runs=bool(service and service.active == "active" and service.enabled == "enabled"),
+        drained=settings.lines is not None,
     )
     return plan, tuple(problems)
 
@@ -133,12 +141,12 @@ def _changes(targets: Sequence[WantedGpu], lines: Mapping[str, str]) -> tuple[Gp
     found_changes = []
     for target in targets:
         words = parse_words(lines.get(target.gpu.slot.lower(), ""))
-        if target.state and (differs := _differences(target.state, words)):
+        if target.state and (differs := gpu_differences(target.state, words)):
             found_changes.append(GpuChange(target.index, target.gpu.slot, differs))
     return tuple(found_changes)
 
 
-def _differences(state: GpuState, wanted: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def gpu_differences(state: GpuState, wanted: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Key -> value now and wanted. Locked clocks cannot be read: the unit sets them."""
     power = state.default_power if wanted.get("power") == "default" else state.power
     if wanted.get("power", "default") != "default":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from gpufleet.core.settings import RoleSettings
 from gpufleet.gpu.layouts import Layout, parse_layout
+from gpufleet.gpu.lines import parse_lines
 
 ALL = "all"  # key of a layout for every GPU
 MOST_MEGAHERTZ = 10_000  # no GPU's clock is as high
@@ -60,6 +61,11 @@ def _parse_clocks(value: Any) -> Any:
     return low, high
 
 
+def _check_lines(value: str) -> str:
+    parse_lines(value)
+    return value
+
+
 Layouts = Annotated[dict[str, Layout], BeforeValidator(_parse_layouts)]
 Clocks = Annotated[tuple[int, int] | Literal["default"], BeforeValidator(_parse_clocks)]
 ComputeMode = Literal["default", "exclusive-process", "prohibited"]
@@ -108,12 +114,27 @@ class GpuSettings(RoleSettings):
         description="How the cluster advertises the MIG devices of `gpu_mig`. Not set: as "
         "`device_plugin_mig_strategy` of the cluster says, else `mixed`.",
     )
+    lines: Annotated[str, AfterValidator(_check_lines)] | None = Field(
+        None,
+        description="Layout and settings of each GPU, instead of other keys; `gpufleet upgrade` "
+        "sets it for a host that it has drained.",
+    )
 
     @property
     def manages(self) -> bool:
         """True if a key asks for a state of the GPUs."""
         asked = (self.mig, self.power_limit, self.clocks, self.memory_clocks, self.compute_mode)
-        return any(key is not None for key in (*asked, self.ecc))
+        return any(key is not None for key in (*asked, self.ecc, self.lines))
+
+    @property
+    def of_lines(self) -> GpuSettings:
+        """The settings with the layouts of `lines` and no other key; the same without `lines`."""
+        if self.lines is None:
+            return self
+        gpus = parse_lines(self.lines)
+        layouts = {str(n): parse_layout(each["mig"]) for n, each in gpus.items() if "mig" in each}
+        others = dict.fromkeys(("power_limit", "clocks", "memory_clocks", "compute_mode", "ecc"))
+        return self.model_copy(update={"mig": layouts or None, **others})
 
     def layout_of(self, index: int) -> Layout | None:
         """The wanted MIG layout of a GPU, or None if its layout is not managed."""

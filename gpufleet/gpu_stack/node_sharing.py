@@ -7,6 +7,7 @@ Per-Node Configuration With a Node Label"; internal/rm/rm.go for the names of re
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role
 from gpufleet.core.merge import value_at
 from gpufleet.core.names import fold_names
+from gpufleet.gpu.layouts import mig_resource
 from gpufleet.gpu.settings import GpuSettings
 from gpufleet.gpu.sharing import check_sharing, divides_gpus
 from gpufleet.gpu_stack import findings
@@ -27,6 +29,7 @@ from gpufleet.kube.node_answers import GPU_RESOURCE, is_gpu
 HostData = Mapping[str, Mapping[str, Any]]  # host of the inventory -> its data
 CONFIG_LABEL = "nvidia.com/device-plugin.config"  # of a node; its value: a configuration
 GPU_COUNT, MIG_STRATEGY = "nvidia.com/gpu.count", "nvidia.com/mig.strategy"  # labels of GFD
+MIG_PREFIX = "nvidia.com/mig-"  # resources of MIG devices with the strategy mixed
 SHARED = "shared"  # the configuration of nodes without a label, with device_plugin_time_slicing
 UNSHARED = "default"  # the same without it
 
@@ -115,11 +118,6 @@ class NodeSharing:
         return tuple(sorted(names))
 
 
-def mig_resource(profile: str) -> str:
-    """The resource of a MIG profile with the strategy `mixed`."""
-    return f"nvidia.com/mig-{profile.replace('+', '.')}"
-
-
 def load_gpu_keys(
     data: HostData, facts: ClusterFacts
 ) -> tuple[dict[str, GpuSettings], list[Finding]]:
@@ -204,9 +202,19 @@ def label_changes(
             continue
         resources = _resources_text(sharing, node) if mode else ""
         retires, usual = bool(there) and there not in names, sharing.default.name
-        disturbs = (there or usual) != (wanted or usual)
+        disturbs = _disturbs(there or usual, wanted or usual, node)
         changes.append(LabelChange(node.name, wanted, resources, retires, disturbs))
     return changes, left
+
+
+def _disturbs(there: str, wanted: str, node: ClusterNode) -> bool:
+    """True if another configuration shares the present GPUs of a node in another way. Until a node
+    has MIG devices, the strategy `mixed` has no effect."""
+    divided = any(count for name, count in node.allocatable.items() if name.startswith(MIG_PREFIX))
+    if there == wanted or divided:
+        return there != wanted
+    bare, other = (re.sub("^mig-mixed(-|$)", "", name) or "whole" for name in (there, wanted))
+    return bare != other
 
 
 def group_changes(changes: Iterable[LabelChange]) -> dict[str, list[LabelChange]]:

@@ -68,7 +68,7 @@ def _words(value: str) -> str:
 Share = Annotated[str | int, AfterValidator(check_share)]
 Command = Annotated[str, AfterValidator(_words)]
 Step = Literal["look", "prepare", "take", "change", "restore"]
-Subject = Literal["driver", "toolkit", "reboot"]  # of an upgrade
+Subject = Literal["driver", "toolkit", "reboot", "sharing"]  # of an upgrade
 
 
 class UpgradeSettings(RoleSettings):

@@ -23,6 +23,7 @@ STATE_FILE = f"{HOME}/upgrade.json"
 SCHEMA = 1
 MAX_STATE_BYTES = 4096  # bytes of the file
 LONGEST_WHY = 1200  # characters
+MAX_VERSION_CHARS = 1200  # characters: the layout of GPUs is longer than a version
 LAST = 1e11  # seconds since 1970; a later time is invalid
 
 Kind = Literal["upgrade", "rollback"]
@@ -48,6 +49,7 @@ FINAL_PHASES = frozenset({Phase.DONE, Phase.REVERTED, Phase.PASSED, Phase.STUCK}
 RETURNED = FINAL_PHASES - {Phase.STUCK}  # these return to service
 FAILING = frozenset({Phase.RESTORING, Phase.REVERTED, Phase.STUCK})  # in the failure budget
 Text = Annotated[str, Field(max_length=200)]
+Version = Annotated[str, Field(max_length=MAX_VERSION_CHARS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class HostState:
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$")]
     kind: Kind
     subject: Subject
-    before: Text
-    target: Text
+    before: Version
+    target: Version
     group: Text
     wave: Annotated[int, Field(ge=0, le=10**6)]
     phase: Phase = Phase.WAITING

@@ -16,7 +16,11 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import HOME
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
+from gpufleet.gpu.findings import GPU_HAS_WORK
+from gpufleet.gpu.moves import gpu_move
+from gpufleet.gpu.role import ROLE as GPU
 from gpufleet.host.upgrade_settings import Subject
+from gpufleet.host.upgrade_state import MAX_VERSION_CHARS
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, plan_node, plan_steps
 from gpufleet.node.settings import NodeSettings
@@ -60,6 +64,8 @@ class LookedHost:
         if subject == "toolkit" and version is not None:
             toolkit = self.settings.of(TOOLKIT)
             roles[TOOLKIT.name] = toolkit.model_copy(update={"version": version})
+        if subject == "sharing" and version is not None:
+            roles[GPU.name] = self.settings.of(GPU).model_copy(update={"lines": version})
         settings = replace(self.settings, by_role={**self.settings.by_role, **roles})
         return plan_node(settings, self.facts, self.catalog, self.now, self.logins, self.place)
 
@@ -80,8 +86,8 @@ def view_of(seen: LookedHost, place: str, subject: Subject = "driver") -> HostVi
         kubelet=facts.kubelet,
         machine=facts.machine_id,
     )
-    toolkit, driver = seen.settings.of(TOOLKIT), seen.settings.of(DRIVER)
-    if not (toolkit.enabled if subject == "toolkit" else driver.enabled):
+    driver = seen.settings.of(DRIVER)
+    if not _is_managed(seen.settings, subject):
         return replace(view, refusals=(DISABLED[subject],))
     known = _with_versions(view, seen, plan, subject)
     if not facts.gpus or known is None:
@@ -95,6 +101,14 @@ def view_of(seen: LookedHost, place: str, subject: Subject = "driver") -> HostVi
     if subject == "driver":  # also for a roll-back, whose target is not known here
         found += lost_mig_devices(driver, facts)
     return replace(known, refusals=tuple(dict.fromkeys(each.text for each in found)))
+
+
+def _is_managed(settings: NodeSettings, subject: Subject) -> bool:
+    """True if the inventory leaves the subject to gpufleet."""
+    if subject == "sharing":
+        gpu = settings.of(GPU)
+        return any(key is not None for key in (gpu.mig, gpu.ecc, gpu.lines))
+    return settings.of(TOOLKIT if subject == "toolkit" else DRIVER).enabled
 
 
 def _had_gpu(facts: NodeFacts) -> bool:
@@ -119,6 +133,13 @@ def _with_versions(
             return None
         aim = seen.settings.of(TOOLKIT).version or toolkit.target
         return replace(view, before=toolkit.before, loaded=toolkit.before, target=aim)
+    if subject == "sharing":
+        gpu = plan.of(GPU)
+        move = gpu_move(gpu, seen.facts) if gpu else None
+        if move is None or max(len(move.before), len(move.target)) > MAX_VERSION_CHARS:
+            return view
+        loaded = move.before if move.settled else None
+        return replace(view, before=move.before, loaded=loaded, target=move.target)
     driver, loaded = plan.of(DRIVER), seen.facts.loaded_driver
     if driver is None:
         return None
@@ -134,6 +155,8 @@ def _with_versions(
 
 def _no_target(seen: LookedHost, plan: NodePlan, subject: Subject) -> list[Finding]:
     """Why the host has no target version."""
+    if subject == "sharing":
+        return [*plan.blockers] or [findings.LAYOUT_NOT_NOTED(most=MAX_VERSION_CHARS)]
     if subject != "driver":
         return list(plan.blockers)
     if branch := seen.settings.of(DRIVER).branch:
@@ -156,7 +179,7 @@ def _obstacles(
     seen: LookedHost, aimed: NodePlan, view: HostView, subject: Subject
 ) -> list[Finding]:
     """Why the host cannot be changed now. `aimed`: the plan of its target."""
-    found = list(aimed.blockers)
+    found = [each for each in aimed.blockers if each.code != GPU_HAS_WORK.code]  # waited for
     if subject == "reboot" and seen.facts.controller:
         found.append(findings.OWN_MACHINE())
     if view.before is None or found:
@@ -165,6 +188,8 @@ def _obstacles(
     if seen.listed < len(gpus):
         found.append(findings.GPUS_MISSING_BEFORE(found=seen.listed, wanted=len(gpus)))
     left = plan_steps(seen.planned(subject, view.before)) if subject != "reboot" else []
+    if subject == "sharing":  # the run gives a host its first files of the role, too
+        left = [step for step in left if not step.startswith(f"{GPU.name}: ")]
     if left:
         found.append(findings.NOT_CONVERGED(subject=subject, steps=list_names(left)))
     return found

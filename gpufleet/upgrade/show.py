@@ -81,7 +81,7 @@ def upgrade_plan_text(
     lines.append(_limits(plan))
     noted = ((name, each) for name in open_ for each in (warnings or {}).get(name, ()))
     lines += [f"warning: {name_hosts(on)}: {each}" for each, on in group_by_thing(noted).items()]
-    asks = plan.kind == "upgrade" and plan.subject != "reboot" and not plan.resumed
+    asks = plan.kind == "upgrade" and plan.subject in ("driver", "toolkit") and not plan.resumed
     lines += [PREPARES] if asks else []
     busy = [(name, found) for name, found in work.items() if found and name in open_]
     lines += [f"waits for GPU work on {name}: {list_names(list(found), 3)}" for name, found in busy]

@@ -32,7 +32,7 @@ def _apply(node: RunNode, plan: GpuPlan) -> None:
     def ready() -> bool:
         return node.driver_version is not None
 
-    done = gpus.apply_layout("Divide and limit the GPUs", lambda: plan.applies, ready)
+    done = gpus.apply_layout("Divide and limit the GPUs", lambda: plan.applies, ready, plan.drained)
 
     def waits() -> str:
         return gpus.layout_waits(done.stdout_lines) if done.is_complete() else ""

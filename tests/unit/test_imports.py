@@ -70,6 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "packages",
         "role",
         "driver",
+        "gpu",
         "toolkit",
         "kube",
         "node",

@@ -4,7 +4,7 @@ is pulled before the node is disturbed."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from gpufleet.drain.nodes import (
     missing_resources,
     taints_of,
     taken_of,
+    unlike_offer,
 )
 from gpufleet.drain.operations.evict import of_node
 from gpufleet.drain.pods import VISIBLE, Pod, is_pod_ready, owner_name
@@ -36,12 +37,16 @@ EVICTED = "Evicted"  # by the node, also for memory that its drain frees
 # Source: https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/eviction/helpers.go
 FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before the image was pulled
 
+Offers = Sequence[Mapping[str, int]]  # resource -> number, without replicas
 OverIn = Callable[[float], bool]  # sleeps for these seconds; True if the run ends
 
 
-def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str | None:
+def why_not_as_before(
+    api: ClusterApi, node: Node, *, offering: bool, offers: Offers = ()
+) -> str | None:
     """Why a node is not as before its cordon, or None. `offering`: it offered GPUs when the run was
-    planned. Its annotation may lack them if a restart preceded the cordon."""
+    planned. Its annotation may lack them if a restart preceded the cordon. `offers`: what it must
+    offer now, in one of these ways, after a change of its GPUs."""
     if not is_node_ready(node):
         return "the node is not Ready"
     taken, gpus = taken_of(node), gpus_of(node)
@@ -49,7 +54,10 @@ def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str | N
     ready = {owner_name(pod) for pod in pods if is_pod_ready(pod)}
     if lacking := [owner for owner in taken.clients if owner not in ready]:
         return f"pods that are not Ready on the node: {one_line(', '.join(lacking))}"
-    if gone := missing_resources(taken.gpus, gpus):
+    if offers and gpu_of(gpus):
+        unlike = unlike_offer(offers, gpus)
+        return f"the node offers {one_line(unlike)}" if unlike else None
+    if not offers and (gone := missing_resources(taken.gpus, gpus)):
         return f"the node offers less: {one_line(gone)}"
     return NODE_OFFERS_NO_GPU if offering and not gpu_of(gpus) else None
 

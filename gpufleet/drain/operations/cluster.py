@@ -29,7 +29,7 @@ from gpufleet.drain.nodes import (
     why_not_begun,
 )
 from gpufleet.drain.operations import check
-from gpufleet.drain.operations.check import NODE_OFFERS_NO_GPU, Pull, why_not_as_before
+from gpufleet.drain.operations.check import NODE_OFFERS_NO_GPU, Offers, Pull, why_not_as_before
 from gpufleet.drain.operations.cordon import (
     CordonNotKept,
     NotOurs,
@@ -188,18 +188,19 @@ class ClusterNodes:
             self.has_image.add(host)
         return found
 
-    def check(self, host: str, image: str, seconds: float) -> str | None:
-        """Wait until clients are back and the node offers its GPUs again, and run a pod that sees
-        one. Returns why that failed, or None. The node stays cordoned. If another user uncordoned
-        it, nothing is checked. Raises ClusterProblem if the API does not answer at the end, which
-        says nothing about the host."""
+    def check(self, host: str, image: str, seconds: float, offers: Offers = ()) -> str | None:
+        """Wait until clients are back and the node offers its GPUs again, or one of `offers`, and
+        run a pod that sees one. Returns why that failed, or None. The node stays cordoned. If
+        another user uncordoned it, nothing is checked. Raises ClusterProblem if the API does
+        not answer at the end, which says nothing about the host."""
         self.unchecked.pop(host, None)
         ends = time.monotonic() + seconds
         while True:
             silent: ClusterProblem | None = None
             try:
                 node = remove_taint(self.api, self._ours(host))
-                problem = why_not_as_before(self.api, node, offering=host in self.offering)
+                offering = host in self.offering
+                problem = why_not_as_before(self.api, node, offering=offering, offers=offers)
             except NotOurs as error:
                 self.unchecked[host] = f"no GPU pod ran: {error}"
                 return None
@@ -214,7 +215,7 @@ class ClusterNodes:
             raise silent
         if problem and not (problem == NODE_OFFERS_NO_GPU and self.goes_back):
             return problem  # before a roll-back, a user may have removed the plugin
-        gpu = gpu_of(taken_of(node).gpus) or gpu_of(gpus_of(node))
+        gpu = gpu_of({} if offers else taken_of(node).gpus) or gpu_of(gpus_of(node))
         if not gpu:
             self.unchecked[host] = "no GPU pod ran on the node: it offers no GPU"
             return None

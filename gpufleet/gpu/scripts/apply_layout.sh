@@ -1,10 +1,11 @@
-# apply_layout.sh MESSAGE PROGRAM UNIT: give the GPUs their layout and settings, now and at each boot.
+# apply_layout.sh MESSAGE PROGRAM UNIT RESETS: give the GPUs their layout and settings, now and at each boot.
 # Prints `reboot WHY` for a GPU whose change only a reboot completes. Without PROGRAM: at each boot only.
-message=$1 program=$2 unit=$3
+# RESETS: not "" if idle GPUs may be reset now, whatever their settings say of a boot.
+message=$1 program=$2 unit=$3 resets=$4
 read_units "$unit"
 enable_units "$unit" || exit 1
 [ -n "$program" ] || exit 0
-out=$("$program" 2>&1)
+out=$("$program" "" "$resets" 2>&1)
 status=$?
 printf '%s\n' "$out" | grep -E '^(reboot|changed) '
 case $status in 0 | 3) ;; *) fail "$message" "$out" ;; esac

@@ -102,3 +102,11 @@ NO_TARGET = blocker(
     "Set driver_version or driver_branch in the inventory, or add --to or --branch. A branch is "
     "its newest version in the catalog: `gpufleet catalog branches` lists them.",
 )
+
+LAYOUT_NOT_NOTED = blocker(
+    "GF287",
+    "Layout of the GPUs cannot be noted",
+    "nvidia-smi does not show the state of every GPU, or layout and settings of the GPUs have more "
+    "than {most} characters: the host could not be rolled back.",
+    "See `nvidia-smi` on the host; use fewer different layouts on it.",
+)

@@ -18,6 +18,7 @@ from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.operations.returns import give_back, leave_act, leave_behind, pass_over
 from gpufleet.upgrade.operations.run import UpgradeRun, passing_reason
+from gpufleet.upgrade.subjects import offers_after
 
 PASSING_CONDITIONS = ("disk", "later")  # conditions that may end within minutes
 
@@ -221,7 +222,8 @@ def _cleared(run: UpgradeRun, name: str, version: str, steps: Sequence[str]) -> 
                 return replace(result, touched=touched)
         if cluster is None:
             return result
-        problem = cluster.check(name, settings.gpu_image, settings.node_timeout)
+        offers = offers_after(run.states[name], version)
+        problem = cluster.check(name, settings.gpu_image, settings.node_timeout, offers)
     except ClusterProblem as error:
         return StepResult(False, passing_reason(error), silent=not is_final(error), touched=True)
     return StepResult(not problem, problem or cluster.unchecked.get(name, ""), touched=True)

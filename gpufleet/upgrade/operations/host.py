@@ -36,12 +36,27 @@ def keep_packages(
 
 
 @host_operation
-def note_health() -> Commands:
+def keep_health(settings: UpgradeSettings, version: str) -> Commands:
+    """
+    Record the health of a host whose packages do not change.
+
+    + settings: of the run
+    + version: of the loaded driver
+    """
+    message = explain_finding(host.name, findings.NOT_KEPT(version=version, folder=KEPT_FOLDER))
+    about = (KEPT_FOLDER, settings.run or "", version, message, "")
+    yield script_command("upgrade/keep", *about, str(settings.validation_timeout))
+
+
+@host_operation
+def note_health(attempt: str = "changing") -> Commands:
     """
     Record the state of the host right before its change, for the comparison afterwards.
+
+    + attempt: "restoring" for a roll-back
     """
     message = explain_finding(host.name, findings.NOT_PREPARED(folder=KEPT_FOLDER))
-    yield script_command("upgrade/note", KEPT_FOLDER, message)
+    yield script_command("upgrade/note", KEPT_FOLDER, message, attempt)
 
 
 @host_operation

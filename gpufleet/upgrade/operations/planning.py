@@ -90,8 +90,9 @@ def read_run_hosts(
     if kind == "rollback":
         reader.subject = newest_changed(states).subject
     stuck = [state for state in states.values() if state.phase is Phase.STUCK]
-    if release and stuck and all(state.subject == "toolkit" for state in stuck):
-        reader.subject = "toolkit"
+    others: set[Subject] = {state.subject for state in stuck}
+    if release and others in ({"toolkit"}, {"sharing"}):
+        [reader.subject] = others
     subject = reader.subject
     settings = {target.name: _settings(target, subject) for target in targets}
     unwanted = {name for name in settings if settings[name].skip}
@@ -104,7 +105,7 @@ def read_run_hosts(
     views = [_view(statuses[name], seen.get(name)) for name in settings]
     if kind == "rollback":
         views = views_to_return(views)
-    elif not wanted.downgrade:
+    elif not wanted.downgrade and subject != "sharing":
         views = [without_downgrade(view) for view in views]
     known = {target.name: target.known_as for target in targets}
     views, places = find_nodes(views, accesses, known)

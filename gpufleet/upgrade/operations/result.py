@@ -11,6 +11,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_field
 from gpufleet.core.visible import BAR, one_line
 from gpufleet.driver.findings.host import GPU_BUSY
+from gpufleet.gpu.findings import GPU_HAS_WORK
 from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE, REBOOT_FAILED
 from gpufleet.run.report import BAD_STATUSES, HostReport
 from gpufleet.upgrade.findings.hosts import IN_USE
@@ -18,7 +19,7 @@ from gpufleet.upgrade.findings.hosts import IN_USE
 REASON = 500  # characters
 OUTPUT_CHARS = 160  # of them for the line of an output that says why
 # another run is at work on the host, or its GPUs are in use
-BUSY_FINDINGS = (IN_USE, GPU_BUSY, ANOTHER_RUN, CHANGED_SINCE)
+BUSY_FINDINGS = (IN_USE, GPU_BUSY, GPU_HAS_WORK, ANOTHER_RUN, CHANGED_SINCE)
 BUSY_CODES = frozenset(kind.code for kind in BUSY_FINDINGS)
 STOPPED = "GF012"  # says only that another finding stops the host
 

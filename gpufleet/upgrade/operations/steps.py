@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from functools import partial
 
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
@@ -82,6 +83,9 @@ def take_part(install: Install) -> None:
         "change": lambda settings: change_step(settings, install),
         "restore": restore_step,
     }
+    if settings.subject == "sharing":
+        noting = partial(note_step, attempt="restoring")
+        steps |= {"prepare": note_step, "take": note_step, "restore": noting}
     if settings.step is None or (settings.step != "look" and not settings.run):
         report.block(host, [findings.NOT_BY_ITSELF()])
         return
@@ -115,6 +119,21 @@ def take_step(settings: UpgradeSettings) -> None:
         host_lock.arm_lock(host, known[1])
         version = _wanted(settings, known[0]) or "?"
         on_host.check_kept_packages("Check the packages for the roll-back", version)
+
+
+def note_step(settings: UpgradeSettings, attempt: str = "") -> None:
+    """Record the health of a host whose layout changes; its earlier layout is in the state of its
+    upgrade. `attempt`: see note_health."""
+    known = settings_and_facts()
+    if known is None:
+        return
+    RunReport.of(state).host(host.name).examined = True
+    host_lock.arm_lock(host, known[1])
+    if attempt:
+        on_host.note_health("Note the state of the host", attempt)
+    else:
+        version = known[1].loaded_driver or "?"
+        on_host.keep_health("Note the health of the host", settings, version)
 
 
 def _seen(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.gpu import operations as gpus
 from gpufleet.host import reboot
 from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.file_write import FileWrite
@@ -97,6 +98,8 @@ def change_subject(settings: UpgradeSettings, node: RunNode, install: Install) -
         )
     else:
         install(node)
+    if settings.subject == "sharing":
+        gpus.check_layout("Compare the GPUs with their wanted layout")
     toolkit = node.plan.of(TOOLKIT) if settings.subject == "toolkit" else None
     driver = driver_version(settings.subject, node) or "?"
     wanted = toolkit.target if toolkit else ""
@@ -115,7 +118,7 @@ def driver_version(subject: Subject, node: RunNode) -> str | None:
     plan = node.plan.of(DRIVER)
     if subject == "driver":
         return plan.target if plan else None
-    if subject == "toolkit":
+    if subject in ("toolkit", "sharing"):
         return node.facts.loaded_driver
     return plan.before if plan else None
 
