@@ -58,16 +58,16 @@ GPU_HAS_WORK = blocker(
     "GF488",
     "GPUs to be changed are in use",
     "{change} would interrupt running GPU work ({work}).",
-    "`gpufleet upgrade start INVENTORY --sharing` changes MIG and ECC of hosts and nodes in use: it "
-    "drains them, and waits for work. Or stop the work and run again; driver_allow_disruption does "
-    "not apply here.",
+    "`gpufleet upgrade start INVENTORY --sharing` changes MIG and ECC of hosts and nodes in use: "
+    "it drains them, and waits for work. Or stop the work and run again; driver_allow_disruption "
+    "does not apply here.",
 )
 RESET_NEEDED = blocker(
     "GF489",
     "GPU reset not allowed",
     "{change} requires a reset of {gpus}.",
     "Set gpu_allow_reset = True: idle GPUs are reset, and programs on other GPUs continue. "
-    "`gpufleet upgrade start INVENTORY --sharing` needs no such permission, as it drains the hosts.",
+    "`gpufleet upgrade start INVENTORY --sharing` drains the hosts and needs no such permission.",
 )
 GPU_NOT_CHANGED = blocker(
     "GF490",

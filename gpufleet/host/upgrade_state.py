@@ -49,7 +49,8 @@ FINAL_PHASES = frozenset({Phase.DONE, Phase.REVERTED, Phase.PASSED, Phase.STUCK}
 RETURNED = FINAL_PHASES - {Phase.STUCK}  # these return to service
 FAILING = frozenset({Phase.RESTORING, Phase.REVERTED, Phase.STUCK})  # in the failure budget
 Text = Annotated[str, Field(max_length=200)]
-Version = Annotated[str, Field(max_length=MAX_VERSION_CHARS)]
+# of one byte each in the file, so that two of them always fit
+Version = Annotated[str, Field(max_length=MAX_VERSION_CHARS, pattern=r"^[ !#-\[\]-~]*$")]
 
 
 @dataclass(frozen=True, slots=True)

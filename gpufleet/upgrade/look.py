@@ -191,7 +191,8 @@ def _obstacles(
     if subject == "sharing":  # the run gives a host its first files of the role, too
         left = [step for step in left if not step.startswith(f"{GPU.name}: ")]
     if left:
-        found.append(findings.NOT_CONVERGED(subject=subject, steps=list_names(left)))
+        what = "layout of the GPUs" if subject == "sharing" else subject
+        found.append(findings.NOT_CONVERGED(subject=what, steps=list_names(left)))
     return found
 
 

@@ -77,6 +77,7 @@ class Machine:
     file: str = ""
     installs: list[str] = field(default_factory=list)
     checks: int = 0  # of its node, after a change
+    offers: list[Any] = field(default_factory=list)  # that these checks required
 
     @property
     def state(self) -> HostState | None:
@@ -92,6 +93,7 @@ class World:
     now: float = MONDAY
     moment: Callable[[], None] = lambda: None  # others act, or the controller is killed
     subject: Subject = "driver"
+    target: str = NEW
     broke: list[str] = field(default_factory=list)  # invariants that did not hold
     phases: list[tuple[str, str]] = field(default_factory=list)  # what was written
     said: list[str] = field(default_factory=list)
@@ -151,7 +153,7 @@ class World:
             self.broke.append(f"{machine.name}: {step} in {state}")
         if machine.node and not (machine.cordon or machine.user_cordon):
             self.broke.append(f"{machine.name}: {step} without a cordon")
-        fails = machine.lost if step == "restore" else machine.broken and version == NEW
+        fails = machine.lost if step == "restore" else machine.broken and version == self.target
         if (not fails or step == "change") and machine.version != version:
             machine.version = version
             machine.installs.append(version)
@@ -181,8 +183,9 @@ class World:
         found = []
         for machine in self.machines.values():
             status = self.read(machine.name)
+            version = machine.version
             view = HostView(
-                machine.name, machine.group, "d", "k", machine.version, machine.version, NEW,
+                machine.name, machine.group, "d", "k", version, version, self.target,
                 reached=not status.problem, refusals=(status.problem,) if status.problem else (),
                 taken=bool(machine.cordon), state=status.state,
             )  # fmt: skip
@@ -312,9 +315,10 @@ class Nodes:
         machine = self.world.machines[host]
         return Round(drained=True) if machine.cordon else Round(given_up="the node is not ours")
 
-    def check(self, host: str, image: str, seconds: float) -> str:
+    def check(self, host: str, image: str, seconds: float, offers: Any = ()) -> str:
         self._at("check")
         self.world.machines[host].checks += 1
+        self.world.machines[host].offers.append(offers)
         return ""
 
     def give_back(self, host: str) -> str:

@@ -62,8 +62,8 @@ NOT_CONVERGED = blocker(
     "GF058",
     "Host is not converged",
     "`gpufleet apply` has other steps for this host: {steps}.",
-    "Run `gpufleet apply INVENTORY --limit HOST` for this host first: an upgrade changes only the "
-    "version of the {subject}.",
+    "Run `gpufleet apply INVENTORY --limit HOST` for this host first: this run changes only the "
+    "{subject}.",
 )
 
 NOT_PREPARED = blocker(

@@ -45,6 +45,9 @@ def done(*words: str) -> Result:
         (["--branch", "", "--to", ""], "exclude each other"),
         (["--reboot", "--to", ""], "exclude each other"),
         (["--toolkit", "--branch", "580"], "exclude each other"),
+        (["--sharing", "--to", "580.95.05"], "exclude each other"),
+        (["--sharing", "--toolkit"], "exclude each other"),
+        (["--sharing", "--reboot"], "exclude each other"),
     ],
 )
 def test_wrong_usage(words: list[str], text: str) -> None:
@@ -72,7 +75,7 @@ def test_a_log_that_cannot_be_written_ends_the_command(tmp_path: Path) -> None:
 
 
 def test_versions_and_branches_are_taken_as_they_are() -> None:
-    plain = {"toolkit": False, "reboot": False, "downgrade": False}
+    plain = {"toolkit": False, "reboot": False, "sharing": False, "downgrade": False}
     assert wanted_of("580.95.05", None, **plain).version == "580.95.05"
     assert wanted_of(None, "580", **plain).branch == "580"
     wanted = wanted_of("1.18.0", None, **{**plain, "toolkit": True, "downgrade": True})
@@ -148,6 +151,8 @@ class Called:
         (["start", "inv.py", "--yes", "--branch", "580"], WantedChange(branch="580"), "run",
          {"only_plan": False}),
         (["inv.py", "--yes", "--reboot"], WantedChange("reboot"), "run", {"only_plan": False}),
+        (["start", "inv.py", "--sharing", "--plan"], WantedChange("sharing"), "run",
+         {"only_plan": True}),
         (["status", "inv.py", "--json"], WantedChange(), "show", {"as_json": True}),
         (["abort", "inv.py", "--yes"], WantedChange(), "abort", {}),
         (["rollback", "inv.py", "--plan"], WantedChange(), "run", {"only_plan": True}),

@@ -329,3 +329,42 @@ def test_an_annotation_that_cannot_be_used_is_as_none(text: str) -> None:
     node = make_node()
     node["metadata"]["annotations"] = {UPGRADE_ANNOTATION: text}
     assert (taken_of(node).run, taken_of(node).gpus, taken_of(node).clients) == ("", {}, ())
+
+
+MIXED = ({"nvidia.com/mig-1g.10gb": 7, "nvidia.com/gpu": 1}, {"nvidia.com/gpu": 8})
+
+
+@pytest.mark.parametrize(
+    ("offered", "asks"),
+    [
+        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "1"}, "nvidia.com/gpu"),
+        ({"nvidia.com/mig-1g.10gb": "14", "nvidia.com/gpu": "2", "nvidia.com/nic": "3"},
+         "nvidia.com/gpu"),
+        ({"nvidia.com/gpu.shared": "32", "nvidia.com/mig-3g.40gb": "0"}, "nvidia.com/gpu.shared"),
+        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "2"}, ""),
+        ({"nvidia.com/mig-1g.10gb": "7"}, ""),
+        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "1", "nvidia.com/mig-3g.40gb": "1"}, ""),
+        ({"nvidia.com/gpu": "1Ki"}, ""),
+        ({}, ""),
+    ],
+)  # fmt: skip
+def test_after_a_change_of_its_layout_a_node_offers_what_it_gives(
+    offered: dict[str, str], asks: str
+) -> None:
+    """Fewer whole GPUs are wanted then, and the pod asks for what is there."""
+    api, nodes = drained(make_pod("train"))
+    api.nodes["n"]["status"]["allocatable"] = offered
+    problem = nodes.check("h", "image", 60.0 if asks else 0.0, MIXED)
+    assert (problem is None) == bool(asks), problem
+    limits = [each["spec"]["containers"][0]["resources"]["limits"] for each in api.created]
+    assert limits == ([{asks: "1"}] if asks else [])
+
+
+def test_a_node_of_mig_devices_alone_is_checked_with_one() -> None:
+    api, nodes = drained(make_pod("train"))
+    api.nodes["n"]["status"]["allocatable"] = {"nvidia.com/mig-1g.10gb": "7"}
+    assert nodes.check("h", "image", 60.0, ({"nvidia.com/mig-1g.10gb": 7},)) is None
+    [created] = api.created
+    assert created["spec"]["containers"][0]["resources"] == {
+        "limits": {"nvidia.com/mig-1g.10gb": "1"}
+    }

@@ -33,7 +33,7 @@ def test_a_state_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "ü", "🔥", '"'])
 def test_the_file_has_a_page_at_most(letter: str) -> None:
-    state = replace(STATE, before="1" * 200, target="2" * 200, group="g" * 200)
+    state = replace(STATE, before="1" * 1200, target="2" * 1200, group="g" * 200)
     text = state_text(state.moved(Phase.STUCK, 1.0, letter * 5000))
     assert len(text.encode()) <= MAX_STATE_BYTES
     assert parse_state(text)
@@ -56,6 +56,9 @@ def test_the_file_has_a_page_at_most(letter: str) -> None:
         {"attempts": 10**9},
         {"why": "a\x1b[2J"},
         {"target": "580\n2"},
+        {"target": "2" * 1201},
+        {"before": '"' * 9},
+        {"before": "é"},
         {"group": "g" * 201},
         {"more": 1},
     ],

@@ -59,7 +59,7 @@ def test_a_host_whose_gpus_are_gone_is_no_success(
     assert blocked == ["GF052"]
 
 
-@pytest.mark.parametrize("subject", ["driver", "toolkit", "reboot"])
+@pytest.mark.parametrize("subject", ["driver", "toolkit", "reboot", "sharing"])
 def test_work_that_began_after_the_drain_stops_a_change(
     subject: Subject, blocked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +78,7 @@ def test_work_that_began_after_the_drain_stops_a_change(
         ("driver", ["note", "install", "580.2 ''"]),
         ("toolkit", ["note", "install", "580.1 '1.20.1'"]),
         ("reboot", ["note", "reboot", "580.1 ''"]),
+        ("sharing", ["note", "install", "read back", "580.1 ''"]),
     ],
 )
 def test_only_the_middle_differs(
@@ -91,6 +92,8 @@ def test_only_the_middle_differs(
         ),
     )
     reboot = SimpleNamespace(reboot_if_needed=lambda *args, **how: done.append("reboot"))
+    gpus = SimpleNamespace(check_layout=lambda sentence: done.append("read back"))
+    monkeypatch.setattr(subject_steps, "gpus", gpus)
     monkeypatch.setattr(subject_steps, "on_host", on_host)
     monkeypatch.setattr(subject_steps, "reboot", reboot)
     settings = SETTINGS.model_copy(update={"subject": subject})
@@ -202,3 +205,34 @@ def test_data_of_a_step(subject: Subject, version: str, branch: str, data: dict[
     allowed = "toolkit_allow_change" if subject == "toolkit" else "driver_allow_change"
     whole = {"upgrade_subject": subject, allowed: True, **data}
     assert data_of(subject, version, branch) == whole
+
+
+def test_a_layout_is_changed_without_a_permission_for_driver_or_toolkit() -> None:
+    assert data_of("sharing", "") == {"upgrade_subject": "sharing"}
+    lines = "0: mig=1g.10gb:7"
+    assert data_of("sharing", lines) == {"upgrade_subject": "sharing", "gpu_lines": lines}
+
+
+@pytest.mark.parametrize(
+    ("step", "did"),
+    [("prepare", "health 580.1"), ("take", "health 580.1"), ("restore", "note restoring")],
+)
+def test_steps_around_a_change_of_a_layout_only_note_the_health(
+    step: str, did: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    on_host = SimpleNamespace(
+        keep_health=lambda sentence, settings, version: done.append(f"health {version}"),
+        note_health=lambda sentence, attempt: done.append(f"note {attempt}"),
+    )
+    part = SimpleNamespace(examined=False)
+    report = SimpleNamespace(host=lambda name: part)
+    one = SimpleNamespace(name="h", groups=(), data=SimpleNamespace(dict=lambda: asked))
+    asked = {"upgrade_step": step, "upgrade_run": "r", "upgrade_subject": "sharing"}
+    monkeypatch.setattr(steps, "host", one)
+    monkeypatch.setattr(steps, "RunReport", SimpleNamespace(of=lambda state: report))
+    monkeypatch.setattr(steps, "settings_and_facts", lambda: (None, node().facts))
+    monkeypatch.setattr(steps, "host_lock", SimpleNamespace(arm_lock=lambda *args: None))
+    monkeypatch.setattr(steps, "on_host", on_host)
+    steps.take_part(lambda node: pytest.fail("it was changed"))
+    assert (done, part.examined) == ([did], True)
