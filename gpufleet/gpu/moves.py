@@ -10,7 +10,7 @@ from gpufleet.facts.gpu import LAYOUT_FILE, GpuState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.gpu.files import parse_words
 from gpufleet.gpu.layouts import OFF, parse_layout
-from gpufleet.gpu.lines import STAYS, Words, lines_text, text_layout
+from gpufleet.gpu.lines import STAYS, Words, lines_text, parse_lines, text_layout
 from gpufleet.gpu.plan import GpuPlan, gpu_differences
 
 UNREADABLE = ("clocks", "memory")  # nvidia-smi does not print locked clocks
@@ -27,7 +27,15 @@ class GpuMove:
 
 
 def gpu_move(plan: GpuPlan, facts: NodeFacts) -> GpuMove | None:
-    """The change of a host's GPUs, or None if the state of one of them is not known."""
+    """The change of a host's GPUs, or None if the state of one of them is not known, or is not one
+    that gpufleet can make again."""
+    try:
+        return _move(plan, facts)
+    except ValueError:  # of MIG instances or words that gpufleet does not write
+        return None
+
+
+def _move(plan: GpuPlan, facts: NodeFacts) -> GpuMove | None:
     states = {state.slot: state for state in facts.listed.states} if facts.listed else {}
     file = facts.files.get(LAYOUT_FILE)
     lines = ((file.content if file else None) or "").splitlines()
@@ -44,7 +52,10 @@ def gpu_move(plan: GpuPlan, facts: NodeFacts) -> GpuMove | None:
         settled &= not {"mig", "ecc"} & gpu_differences(states[slot], kept).keys()
         now[index] = _as_text(states[slot], _present(states[slot], kept, wanted))
     target = lines_text(after)
-    return GpuMove(lines_text(now) if plan.disturbs else target, target, settled)
+    before = lines_text(now) if plan.disturbs else target
+    for text in (before, target):
+        parse_lines(text)
+    return GpuMove(before, target, settled)
 
 
 def _present(state: GpuState, kept: Words, wanted: Words) -> dict[str, str]:

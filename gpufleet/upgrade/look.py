@@ -187,9 +187,13 @@ def _obstacles(
     gpus = {gpu.slot.lower() for gpu in seen.facts.gpus}.union(seen.facts.taken)  # lost ones too
     if seen.listed < len(gpus):
         found.append(findings.GPUS_MISSING_BEFORE(found=seen.listed, wanted=len(gpus)))
-    left = plan_steps(seen.planned(subject, view.before)) if subject != "reboot" else []
+    if subject == "reboot":
+        return found
+    earlier = seen.planned(subject, view.before)
+    left = plan_steps(earlier)
     if subject == "sharing":  # the run gives a host its first files of the role, too
         left = [step for step in left if not step.startswith(f"{GPU.name}: ")]
+        found += [each for each in earlier.blockers if each.code != GPU_HAS_WORK.code]
     if left:
         what = "layout of the GPUs" if subject == "sharing" else subject
         found.append(findings.NOT_CONVERGED(subject=what, steps=list_names(left)))

@@ -54,5 +54,9 @@ def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, Any]:
 def offers_after(state: HostState, version: str) -> tuple[Mapping[str, int], ...]:
     """What a node may offer after a step to `version`. () if it must offer what it did before: its
     layout stays, or its roll-back returns it."""
-    changes = state.subject == "sharing" and version == state.target
-    return offered_resources(version) if changes else ()
+    if state.subject != "sharing" or version != state.target:
+        return ()
+    try:
+        return offered_resources(version)
+    except ValueError:  # a user of the host changed its state
+        return ()

@@ -1,6 +1,6 @@
 # check_layout.sh MESSAGE FILE: compare MIG and ECC of each GPU of FILE with what nvidia-smi lists.
 message=$1 file=$2 wrong=''
-smi() { timeout -k 10 60 nvidia-smi "$@" 2>/dev/null; }
+smi() { timeout -k 10 60 nvidia-smi "$@" 2>/dev/null </dev/null; }
 listed=$(smi -L)
 sorted() { sort -rV | tr '\n' ','; }
 differs() { [ "$2" = "$3" ] || wrong="$wrong$slot: $1 is ${3:-nothing}, not ${2:-nothing}

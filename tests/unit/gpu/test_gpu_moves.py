@@ -39,6 +39,13 @@ def view(facts: NodeFacts, version: str = "", **data: Any) -> HostView:
     return view_of(seen, "", "sharing")
 
 
+def with_file(words: str) -> NodeFacts:
+    """A host whose users wrote the file of the wanted layout."""
+    facts = gpu_host(WHOLE)
+    file = ManagedFile(LAYOUT_FILE, f"{SLOTS[0]} {words}\n")
+    return replace(facts, files={**facts.files, LAYOUT_FILE: file})
+
+
 def without_subject(version: str) -> dict[str, Any]:
     return {k: v for k, v in data_of("sharing", version).items() if k != "upgrade_subject"}
 
@@ -81,6 +88,10 @@ def test_work_is_waited_for() -> None:
         (gpu_host(WHOLE, operator_driver=True), LAYOUT, "GF487"),
         (gpu_host(state_of(SLOTS[0], ecc=None)), {"gpu_ecc": True}, "GF493"),
         (replace(gpu_host(WHOLE), listed=Listed(1)), LAYOUT, "GF287"),
+        (gpu_host(state_of(SLOTS[0], ("1c.3g.40gb", "2c.3g.40gb"))), LAYOUT, "GF287"),
+        (gpu_host(state_of(SLOTS[0], ("1g.99gb",))), LAYOUT, "GF482"),  # no way back
+        (with_file("power=$(id)"), {**LAYOUT, "gpu_power_limit": 300}, "GF287"),
+        (with_file("clocks=\x1b[2J mig=off"), {**LAYOUT, "gpu_clocks": 900}, "GF287"),
     ],
 )
 def test_what_cannot_work_is_refused(facts: NodeFacts, data: dict[str, Any], code: str) -> None:
