@@ -155,8 +155,8 @@ def _with_versions(
 
 def _no_target(seen: LookedHost, plan: NodePlan, subject: Subject) -> list[Finding]:
     """Why the host has no target version."""
-    if subject == "sharing":
-        return [*plan.blockers] or [findings.LAYOUT_NOT_NOTED(most=MAX_VERSION_CHARS)]
+    if subject == "sharing" and plan.of(GPU):
+        return [findings.LAYOUT_NOT_NOTED(most=MAX_VERSION_CHARS)]
     if subject != "driver":
         return list(plan.blockers)
     if branch := seen.settings.of(DRIVER).branch:

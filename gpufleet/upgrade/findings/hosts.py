@@ -106,8 +106,8 @@ NO_TARGET = blocker(
 LAYOUT_NOT_NOTED = blocker(
     "GF287",
     "Layout of the GPUs cannot be noted",
-    "nvidia-smi does not show the state of every GPU, a GPU has MIG instances that gpufleet cannot "
-    "make again, or the layouts have more than {most} characters: the host could not be rolled back.",
+    "nvidia-smi does not show the state of every GPU, gpufleet cannot make their MIG instances "
+    "again, or the layouts have more than {most} characters: the host could not be rolled back.",
     "See `nvidia-smi -L` on the host. Each GPU instance must have one compute instance of its own "
     "size.",
 )

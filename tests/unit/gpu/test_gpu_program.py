@@ -11,6 +11,7 @@ import pytest
 
 from gpufleet.core.render import render_template
 from gpufleet.gpu.files import UNIT_SECONDS, layout_files
+from gpufleet.host.shell import script_command
 
 pytestmark = pytest.mark.claim(
     "The boot waits for no service that waits for the GPUs' layout.", level=1
@@ -46,7 +47,9 @@ esac
 """
 
 
-def run(folder: Path, words: str, shell: str = "sh") -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, words: str, shell: str = "sh", arguments: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     """The program with these words for a GPU. `folder` also has the state of the GPU."""
     program = render_template("gpu/gpufleet-gpus", file=str(folder / "wanted"))
     program = program.replace("/run/gpufleet-gpus.lock", str(folder / "lock"))
@@ -56,7 +59,7 @@ def run(folder: Path, words: str, shell: str = "sh") -> subprocess.CompletedProc
         (folder / name).chmod(0o755)
     (folder / "wanted").write_text(f"0000:17:00.0 {words}\n")
     return subprocess.run(
-        [shell, str(folder / "program")], env={**os.environ, "STATE": str(folder)},
+        [shell, str(folder / "program"), *arguments], env={**os.environ, "STATE": str(folder)},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 
@@ -77,6 +80,58 @@ def test_persistence_mode_without_its_daemon_is_off_during_a_reset(tmp_path: Pat
     run(tmp_path, "mig=1g.10gb reset=1")
     assert (tmp_path / "reset_with").read_text() == "Disabled\n"
     assert (tmp_path / "persistence").read_text() == "Enabled\n"
+
+
+def test_a_drained_host_is_reset_whatever_its_file_says_of_a_boot(tmp_path: Path) -> None:
+    run(tmp_path, "mig=1g.10gb")
+    run(tmp_path, "mig=1g.10gb", arguments=("", ""))
+    assert not (tmp_path / "reset_with").exists()
+    run(tmp_path, "mig=1g.10gb", arguments=("", "reset"))
+    assert (tmp_path / "reset_with").exists()
+
+
+LISTED = """GPU 0: NVIDIA A100 (UUID: GPU-1)
+  MIG 1g.10gb     Device  0: (UUID: MIG-1)
+  MIG 3g.40gb     Device  1: (UUID: MIG-2)
+GPU 1: NVIDIA A100 (UUID: GPU-2)
+"""
+TWO_GPUS = f"""#!/bin/sh
+case "$*" in
+    -L) printf '%s' '{LISTED}' ;;
+    *index,*) printf '%s\\n' '0, 00000000:17:00.0' '1, 00000000:65:00.0' ;;
+    *'-i 0'*mig.mode.current*) echo Enabled ;;
+    *mig.mode.current*) echo '[N/A]' ;;
+    *ecc.mode.current*) echo Enabled ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        ("0000:17:00.0 mig=3g.40gb,1g.10gb ecc=1 power=300\n0000:65:00.0 mig=off reset=1", ""),
+        ("# text\n0000:17:00.0 mig=3g.40gb", "MIG device is 3g.40gb,1g.10gb,, not 3g.40gb,"),
+        ("0000:17:00.0 mig=off", "MIG mode is Enabled, not Disabled"),
+        ("0000:65:00.0 ecc=0", "ECC is Enabled, not Disabled"),
+        ("0000:65:00.0 mig=1g.10gb", "MIG device is nothing, not 1g.10gb,"),
+        ("0000:66:00.0 mig=off", "the GPU of nvidia-smi is nothing"),
+    ],
+)
+def test_a_layout_is_compared_with_what_nvidia_smi_lists(
+    lines: str, wrong: str, tmp_path: Path
+) -> None:
+    (tmp_path / "nvidia-smi").write_text(TWO_GPUS)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    (tmp_path / "wanted").write_text(f"{lines}\n")
+    words = ("GF490 message", str(tmp_path / "wanted"))
+    command = script_command("gpu/check_layout", *words).get_raw_value()
+    command = command.replace("\nPATH=", f"\nPATH={tmp_path}:", 1)
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == bool(wrong), done.stderr
+    assert ("GF490 message" in done.stderr) == bool(wrong)
+    assert wrong in done.stderr
 
 
 def test_a_default_limit_with_a_fraction_is_set_whole(tmp_path: Path) -> None:
