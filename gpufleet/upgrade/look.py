@@ -108,7 +108,8 @@ def _is_managed(settings: NodeSettings, subject: Subject) -> bool:
     if subject == "sharing":
         gpu = settings.of(GPU)
         return any(key is not None for key in (gpu.mig, gpu.ecc, gpu.lines))
-    return settings.of(TOOLKIT if subject == "toolkit" else DRIVER).enabled
+    toolkit, driver = settings.of(TOOLKIT), settings.of(DRIVER)
+    return toolkit.enabled if subject == "toolkit" else driver.enabled
 
 
 def _had_gpu(facts: NodeFacts) -> bool:
