@@ -14,7 +14,7 @@ from gpufleet.gpu.layouts import OFF, Layout, layout_text, mig_resource, parse_l
 
 STAYS = "stays"
 WHOLE_GPU = "nvidia.com/gpu"
-KEYS = ("mig", STAYS, "ecc", "power", "clocks", "memory", "compute")
+LINE_KEYS = ("mig", STAYS, "ecc", "power", "clocks", "memory", "compute")
 _PART = re.compile(r"(?P<gpus>[\d,-]+):(?P<words>( [a-z]+=[\w.,:+-]+)*)", re.ASCII)
 _RANGE = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?", re.ASCII)
 
@@ -25,7 +25,7 @@ def lines_text(gpus: Mapping[int, Words]) -> str:
     """The text of these GPUs, by index. Those with the same words are named together."""
     same: dict[str, list[int]] = {}
     for index, words in sorted(gpus.items()):
-        shown = "".join(f" {key}={words[key]}" for key in KEYS if key in words)
+        shown = "".join(f" {key}={words[key]}" for key in LINE_KEYS if key in words)
         same.setdefault(shown, []).append(index)
     return "; ".join(f"{_indexes_text(indexes)}:{words}" for words, indexes in same.items())
 
@@ -51,7 +51,7 @@ def parse_lines(text: str) -> dict[int, dict[str, str]]:
         words = {key: value for key, _, value in (w.partition("=") for w in match["words"].split())}
         for key in ("mig", STAYS):
             parse_layout(words.get(key, OFF))
-        if unknown := sorted(words.keys() - {*KEYS}):
+        if unknown := sorted(words.keys() - {*LINE_KEYS}):
             raise ValueError(f"has the unknown word {unknown[0]!r}")
         found |= dict.fromkeys(_indexes(match["gpus"]), words)
     return found

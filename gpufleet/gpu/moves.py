@@ -13,7 +13,7 @@ from gpufleet.gpu.layouts import OFF, parse_layout
 from gpufleet.gpu.lines import STAYS, Words, lines_text, parse_lines, text_layout
 from gpufleet.gpu.plan import GpuPlan, gpu_differences
 
-UNREADABLE = ("clocks", "memory")  # nvidia-smi does not print locked clocks
+UNREAD_KEYS = ("clocks", "memory")  # nvidia-smi does not print locked clocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _present(state: GpuState, kept: Words, wanted: Words) -> dict[str, str]:
         "ecc": None if state.ecc is None else str(int(state.ecc)),
         "power": None if state.power is None else f"{state.power:.0f}",
         "compute": state.compute_mode or None,
-        **dict.fromkeys(UNREADABLE, "default"),
+        **dict.fromkeys(UNREAD_KEYS, "default"),
     }
     holds = {key: value for key, value in kept.items() if key not in differs}
     found = {key: holds.get(key, read.get(key)) for key in {**wanted, **kept}}

@@ -50,7 +50,7 @@ RETURNED = FINAL_PHASES - {Phase.STUCK}  # these return to service
 FAILING = frozenset({Phase.RESTORING, Phase.REVERTED, Phase.STUCK})  # in the failure budget
 Text = Annotated[str, Field(max_length=200)]
 # of one byte each in the file, so that two of them always fit
-Version = Annotated[str, Field(max_length=MAX_VERSION_CHARS, pattern=r"^[ !#-\[\]-~]*$")]
+VersionText = Annotated[str, Field(max_length=MAX_VERSION_CHARS, pattern=r"^[ !#-\[\]-~]*$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class HostState:
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$")]
     kind: Kind
     subject: Subject
-    before: Version
-    target: Version
+    before: VersionText
+    target: VersionText
     group: Text
     wave: Annotated[int, Field(ge=0, le=10**6)]
     phase: Phase = Phase.WAITING

@@ -156,7 +156,7 @@ def _with_versions(
 
 def _no_target(seen: LookedHost, plan: NodePlan, subject: Subject) -> list[Finding]:
     """Why the host has no target version."""
-    if subject == "sharing" and plan.of(GPU):
+    if subject == "sharing" and plan.of(GPU) is not None:
         return [findings.LAYOUT_NOT_NOTED(most=MAX_VERSION_CHARS)]
     if subject != "driver":
         return list(plan.blockers)
