@@ -107,7 +107,8 @@ LAYOUT_NOT_NOTED = blocker(
     "GF287",
     "Layout of the GPUs cannot be noted",
     "nvidia-smi does not show the state of every GPU, gpufleet cannot make their MIG instances "
-    "again, or the layouts have more than {most} characters: the host could not be rolled back.",
+    "again, or the layouts have more than {most:character|characters}: the host could not be "
+    "rolled back.",
     "See `nvidia-smi -L` on the host. Each GPU instance must have one compute instance of its own "
     "size.",
 )
