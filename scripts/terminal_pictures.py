@@ -88,7 +88,8 @@ def draw_command(words: Sequence[str], inventory: Path, columns: int, status: in
     verb, *options = words
     title = " ".join(("gpufleet", verb, "inventories/prod.py", *options))
     text = printed([verb, str(inventory), *options], columns, status)
-    draw(verb, title, text.replace(str(inventory), "inventories/prod.py"), columns)
+    text = text.replace(str(inventory), "inventories/prod.py").replace(str(Path.home()), "~")
+    draw(verb, title, text, columns)
 
 
 def main() -> None:
