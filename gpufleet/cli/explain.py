@@ -50,7 +50,7 @@ def explain(words: tuple[str, ...], as_json: bool) -> None:
 
     An error is a message, a line of a log, or a screenful on standard input (`gpufleet explain <
     error.txt`, or `-`). Of an error it prints the cause, how to make sure, and what to do. If an
-    error has several causes, start with the first. Of a long text the last MiB is searched.
+    error has several causes, start with the first. Only the last 5000 lines or 1 MiB are searched.
 
     Exit status: 0 explained; 1 the error names no known cause; 2 usage error.
     """

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gpufleet.drain.pods import GPU_PREFIX
+from gpufleet.kube.node_answers import is_gpu
 from gpufleet.kube.parse import true_condition
 
 EVENTS_NAMESPACE = "default"  # of events about nodes, which have no namespace
@@ -28,8 +29,7 @@ STAYS_CORDONED = "its node stays cordoned: another user cordoned it, too"
 GONE = "its node is not in the cluster any more"
 OTHER_MACHINE = "another machine has its name now"
 SKIPPED_BY_LABEL = f"the node has the label {SKIP_LABEL}=true"
-GPUS = (f"{GPU_PREFIX}gpu", f"{GPU_PREFIX}mig-")  # beginnings: GPUs and their partitions
-MAX_TIMES = 1000  # replicas of a GPU
+MAX_REPLICAS = 1000  # of a GPU, by time-slicing or MPS
 MAX_COUNT_DIGITS = 10  # digits; a longer text is no number of GPUs
 MAX_REASON = 1000  # characters in an annotation
 
@@ -133,7 +133,7 @@ def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
 def gpu_of(offered: Iterable[str]) -> str:
     """The resource for a pod that checks a node: a GPU or a partition of one, else another NVIDIA
     device, such as a network interface, or ""."""
-    order = (*GPUS, GPU_PREFIX)
+    order = (f"{GPU_PREFIX}gpu", f"{GPU_PREFIX}mig-", GPU_PREFIX)
     found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
     return next(iter(found), "")
 
@@ -150,13 +150,15 @@ def unlike_offer(offers: Iterable[Mapping[str, int]], now: Mapping[str, str]) ->
     """How the GPU resources of a node differ from each of these offers, as text, or None. Replicas
     of time-slicing and MPS multiply all of them, and may rename them."""
     found = {
-        name.removesuffix(".shared"): _number(count)
-        for name, count in now.items()
-        if name.startswith(GPUS)
+        name.removesuffix(".shared"): _number(count) for name, count in now.items() if is_gpu(name)
     }
     for offer in offers:
         times = {found.get(name, 0) / count for name, count in offer.items()}
-        if found.keys() == offer.keys() and len(times) == 1 and min(times) in range(1, MAX_TIMES):
+        if (
+            found.keys() == offer.keys()
+            and len(times) == 1
+            and min(times) in range(1, MAX_REPLICAS)
+        ):
             return None
     wanted = " or ".join(_resources_shown(offer) for offer in offers)
     return f"{_resources_shown(found)} instead of {wanted}"

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from gpufleet.facts.gpu import sum_up_devices
 from gpufleet.gpu.models import MigCatalog, MigModel, Shape
 
 Layout = tuple[str, ...]
@@ -41,8 +42,7 @@ def parse_layout(text: str) -> Layout:
 
 def layout_text(layout: Sequence[str]) -> str:
     """The layout as a user writes it: 3g.40gb:1, 1g.10gb:4."""
-    counts = Counter(sorted(layout, reverse=True))
-    return ", ".join(f"{profile}:{count}" for profile, count in counts.items()) or OFF
+    return sum_up_devices(layout) or OFF
 
 
 def mig_resource(profile: str) -> str:

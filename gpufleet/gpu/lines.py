@@ -65,7 +65,7 @@ def _indexes(text: str) -> Iterator[int]:
         yield from range(int(match[1]), int(match[2] or match[1]) + 1)
 
 
-def text_layout(layout: Layout) -> str:
+def layout_word(layout: Layout) -> str:
     """A layout as a word: 3g.40gb:1,1g.10gb:4"""
     return layout_text(layout).replace(", ", ",")
 

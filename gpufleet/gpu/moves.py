@@ -10,7 +10,7 @@ from gpufleet.facts.gpu import LAYOUT_FILE, GpuState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.gpu.files import parse_words
 from gpufleet.gpu.layouts import OFF, parse_layout
-from gpufleet.gpu.lines import STAYS, Words, lines_text, parse_lines, text_layout
+from gpufleet.gpu.lines import STAYS, Words, layout_word, lines_text, parse_lines
 from gpufleet.gpu.plan import GpuPlan, gpu_differences
 
 UNREAD_KEYS = ("clocks", "memory")  # nvidia-smi does not print locked clocks
@@ -78,5 +78,5 @@ def _as_text(state: GpuState, words: Mapping[str, str]) -> dict[str, str]:
     """The words of a line as those of a text."""
     found = {key: value for key, value in words.items() if key != "reset"}
     if "mig" in found:
-        return {**found, "mig": text_layout(parse_layout(found["mig"]))}
-    return {**found, STAYS: text_layout(state.devices)}
+        return {**found, "mig": layout_word(parse_layout(found["mig"]))}
+    return {**found, STAYS: layout_word(state.devices)}

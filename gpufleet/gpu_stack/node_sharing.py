@@ -7,10 +7,9 @@ Per-Node Configuration With a Node Label"; internal/rm/rm.go for the names of re
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -29,9 +28,10 @@ from gpufleet.kube.node_answers import GPU_RESOURCE, is_gpu
 HostData = Mapping[str, Mapping[str, Any]]  # host of the inventory -> its data
 CONFIG_LABEL = "nvidia.com/device-plugin.config"  # of a node; its value: a configuration
 GPU_COUNT, MIG_STRATEGY = "nvidia.com/gpu.count", "nvidia.com/mig.strategy"  # labels of GFD
-MIG_PREFIX = "nvidia.com/mig-"  # resources of MIG devices with the strategy mixed
 SHARED = "shared"  # the configuration of nodes without a label, with device_plugin_time_slicing
 UNSHARED = "default"  # the same without it
+MIG = mig_resource("")  # beginning of the resources of MIG devices
+WITHOUT_EFFECT = ("none", "mixed")  # strategies that leave whole GPUs as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,20 +201,20 @@ def label_changes(
             left.append(findings.CONFIG_OF_OTHERS(node=node.name, found=there, wanted=wanted))
             continue
         resources = _resources_text(sharing, node) if mode else ""
-        retires, usual = bool(there) and there not in names, sharing.default.name
-        disturbs = _disturbs(there or usual, wanted or usual, node)
+        retires = bool(there) and there not in names
+        disturbs = _disturbs(sharing, node, there or sharing.default.name)
         changes.append(LabelChange(node.name, wanted, resources, retires, disturbs))
     return changes, left
 
 
-def _disturbs(there: str, wanted: str, node: ClusterNode) -> bool:
-    """True if another configuration shares the present GPUs of a node in another way. Until a node
+def _disturbs(sharing: NodeSharing, node: ClusterNode, there: str) -> bool:
+    """True if a node's wanted configuration shares its present GPUs in another way. Until a node
     has MIG devices, the strategy `mixed` has no effect."""
-    divided = any(count for name, count in node.allocatable.items() if name.startswith(MIG_PREFIX))
-    if there == wanted or divided:
-        return there != wanted
-    bare, other = (re.sub("^mig-mixed(-|$)", "", name) or "whole" for name in (there, wanted))
-    return bare != other
+    mode = sharing.modes.get(node.name, sharing.default)
+    divided = any(node.allocatable[name] for name in node.allocatable if name.startswith(MIG))
+    if divided or mode.strategy not in WITHOUT_EFFECT:
+        return there != mode.name
+    return there not in {replace(mode, strategy=each).name for each in WITHOUT_EFFECT}
 
 
 def group_changes(changes: Iterable[LabelChange]) -> dict[str, list[LabelChange]]:

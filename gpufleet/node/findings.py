@@ -64,8 +64,8 @@ PACKAGES_STAY = blocker(
     "GF569",
     "Packages could not be removed",
     "The package manager failed to remove packages; its output follows.",
-    "Fix what it reports, or free space if the disk is full. Then run remove again: it continues "
-    "where it stopped.",
+    "Fix what it reports, or free space if the disk is full. Then run remove again: the second "
+    "run removes the rest.",
 )
 
 STAYS_INSTALLED = info(

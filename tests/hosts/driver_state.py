@@ -47,3 +47,14 @@ def assert_driver(host: Host, version: str) -> None:
     assert host.output(query).splitlines() == [f"{version}, Enabled"] * int(gpus)
     assert host.output("systemctl is-active nvidia-persistenced") == "active"
     assert "nouveau" not in host.output("lsmod")
+
+
+def mig_layouts(host: Host) -> list[list[str]]:
+    """The profiles of each GPU, as nvidia-smi -L lists them."""
+    found: list[list[str]] = []
+    for line in host.output("nvidia-smi -L").splitlines():
+        if line.startswith("GPU "):
+            found.append([])
+        else:
+            found[-1].append(line.split()[1])
+    return found

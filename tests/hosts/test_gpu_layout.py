@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from deploying import Outcome, run_deploy
-from driver_state import NEWEST, OLD_580, loaded
+from driver_state import NEWEST, OLD_580, loaded, mig_layouts
 from examining import run_gpufleet, write_inventory
 from upgrading import Fleet
 
@@ -32,17 +32,6 @@ PROGRAM = "/usr/local/sbin/gpufleet-gpus"
 WANTED = "/etc/gpufleet-gpus"
 UNIT = "gpufleet-gpus.service"
 BOOT = {"node_reboot": "if_needed"}  # ubuntu2404 must unload nouveau
-
-
-def layouts(host: Host) -> list[list[str]]:
-    """The profiles of each GPU, as nvidia-smi -L lists them."""
-    found: list[list[str]] = []
-    for line in host.output("nvidia-smi -L").splitlines():
-        if line.startswith("GPU "):
-            found.append([])
-        else:
-            found[-1].append(line.split()[1])
-    return found
 
 
 def asked(host: Host, field: str) -> list[str]:
@@ -70,7 +59,7 @@ def test_layouts_are_made_and_a_second_run_changes_nothing(fleet: dict[str, Host
     again = apply(*fleet.values(), driver_version=OLD_580)
     assert again.changes() == dict.fromkeys(fleet, 0), again.output
     for name, host in fleet.items():
-        assert layouts(host) == LAYOUTS[name]
+        assert mig_layouts(host) == LAYOUTS[name]
         devices = sum(map(len, LAYOUTS[name]))
         assert host.output("grep -c 'name: MIG-' /var/run/cdi/nvidia.yaml") == str(devices)
     assert asked(fleet["ubuntu2204"], "power.limit") == ["300.00 W", "300.00 W"]
@@ -100,7 +89,7 @@ def test_a_refused_layout_gives_the_earlier_one_back(fleet: dict[str, Host]) -> 
     assert "it has its earlier layout again" in said
     assert "Insufficient Resources" in said
     assert said.endswith("status 1")
-    assert layouts(host) == LAYOUTS["ubuntu2404"]
+    assert mig_layouts(host) == LAYOUTS["ubuntu2404"]
 
 
 def test_an_instance_in_use_is_not_touched(fleet: dict[str, Host]) -> None:
@@ -110,7 +99,7 @@ def test_an_instance_in_use_is_not_touched(fleet: dict[str, Host]) -> None:
         assert "GF488" in done.codes("ubuntu2404")
         host.run(f"sed 's/mig=[^ ]*/mig=3g.40gb/' {WANTED} > /tmp/wanted")
         assert "while programs use it" in host.run(f"{PROGRAM} /tmp/wanted", check=False).stdout
-    assert layouts(host) == LAYOUTS["ubuntu2404"]
+    assert mig_layouts(host) == LAYOUTS["ubuntu2404"]
 
 
 @pytest.mark.claim("A setting that a GPU refuses with exit status 0 is an error.", level=3)
@@ -134,7 +123,7 @@ def test_a_mode_that_stays_pending_waits_for_a_reboot(fleet: dict[str, Host]) ->
         assert "GF491" in done.codes("ubuntu2204")
         assert any("MIG mode" in need for need in done.report["ubuntu2204"]["needs"])
         host.reboot()
-    assert layouts(host) == [["3g.40gb"] * 2] * 2
+    assert mig_layouts(host) == [["3g.40gb"] * 2] * 2
     done = run_deploy("gpu_node", [host], **data)
     assert done.changes() == {"ubuntu2204": 0}, done.output
     assert apply(host, driver_version=OLD_580).returncode == 0
@@ -150,7 +139,7 @@ def test_the_doctor_names_a_lost_layout(fleet: dict[str, Host], tmp_path: Path) 
     assert (lost.returncode, "WARNING" in lost.stdout) == (1, True), lost.stdout
     host.run(f"systemctl restart {UNIT}")
     assert doctor().returncode == 0
-    assert layouts(host) == LAYOUTS["ubuntu2404"]
+    assert mig_layouts(host) == LAYOUTS["ubuntu2404"]
 
 
 @pytest.mark.claim(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from deploying import run_deploy
-from driver_state import OLD_580, assert_driver
+from driver_state import OLD_580, assert_driver, mig_layouts
 from upgrading import Fleet
 
 from gpufleet_sandbox import Host
@@ -31,17 +31,6 @@ WHOLE: dict[str, Any] = {**DRIVER, "gpu_mig": "off"}
 HALVES: dict[str, Any] = {**DRIVER, "gpu_mig": "3g.40gb:2"}
 MIXED: dict[str, Any] = {**DRIVER, "gpu_mig": ["3g.40gb", "1g.10gb:4"]}
 GPUS = {AMPERE: 2, HOPPER: 1}
-
-
-def layouts(host: Host) -> list[list[str]]:
-    """The profiles of each GPU, as nvidia-smi -L lists them."""
-    found: list[list[str]] = []
-    for line in host.output("nvidia-smi -L").splitlines():
-        if line.startswith("GPU "):
-            found.append([])
-        else:
-            found[-1].append(line.split()[1])
-    return found
 
 
 def cdi_devices(host: Host) -> int:
@@ -87,7 +76,7 @@ def test_layouts_change_on_hosts_in_use(hosts: dict[str, Host], tmp_path: Path) 
         seen: list[list[list[str]]] = []
 
         def finish() -> None:
-            seen.append(layouts(one))
+            seen.append(mig_layouts(one))
             one.set_fault("gpu-busy", False)
 
         waiting = fleet.at(AMPERE, "draining", finish)
@@ -97,7 +86,7 @@ def test_layouts_change_on_hosts_in_use(hosts: dict[str, Host], tmp_path: Path) 
     assert seen == [[[], []]], "the job had its whole GPU to its end"
     assert fleet.states() == dict.fromkeys(hosts, "done")
     for name, host in hosts.items():
-        assert layouts(host) == [["3g.40gb"] * 2] * GPUS[name]
+        assert mig_layouts(host) == [["3g.40gb"] * 2] * GPUS[name]
         assert cdi_devices(host) == 2 * GPUS[name]
         assert_driver(host, OLD_580)
         assert "reset=1" not in host.output("cat /etc/gpufleet-gpus")
@@ -110,7 +99,7 @@ def test_layouts_change_on_hosts_in_use(hosts: dict[str, Host], tmp_path: Path) 
 
 def test_a_reboot_keeps_the_changed_layout(hosts: dict[str, Host]) -> None:
     hosts[HOPPER].reboot()
-    assert layouts(hosts[HOPPER]) == [["3g.40gb"] * 2]
+    assert mig_layouts(hosts[HOPPER]) == [["3g.40gb"] * 2]
 
 
 def test_a_roll_back_makes_the_earlier_layouts(hosts: dict[str, Host], tmp_path: Path) -> None:
@@ -118,11 +107,11 @@ def test_a_roll_back_makes_the_earlier_layouts(hosts: dict[str, Host], tmp_path:
     done = forth.run("start", "--sharing", "--yes")
     assert done.returncode == 0, done.stdout
     for name, host in hosts.items():
-        assert layouts(host) == [["3g.40gb", *["1g.10gb"] * 4]] * GPUS[name]
+        assert mig_layouts(host) == [["3g.40gb", *["1g.10gb"] * 4]] * GPUS[name]
     back = forth.run("rollback", "--yes")
     assert back.returncode == 0, back.stdout
     for name, host in hosts.items():
-        assert layouts(host) == [["3g.40gb"] * 2] * GPUS[name]
+        assert mig_layouts(host) == [["3g.40gb"] * 2] * GPUS[name]
         assert cdi_devices(host) == 2 * GPUS[name]
     settled = run_deploy("gpu_node", list(hosts.values()), **HALVES)
     assert settled.changes() == dict.fromkeys(hosts, 0), settled.output
@@ -140,7 +129,7 @@ def test_a_change_that_fails_leaves_the_earlier_layout(
     assert done.returncode == 1, done.stdout
     assert fleet.states() == {AMPERE: "reverted"}
     assert "GF490" in fleet.reason(AMPERE)
-    assert layouts(host) == [["3g.40gb"] * 2] * 2
+    assert mig_layouts(host) == [["3g.40gb"] * 2] * 2
     assert host.output("nvidia-smi -L") == uuids
     pending = host.output("nvidia-smi --query-gpu=mig.mode.pending --format=csv,noheader")
     assert pending.splitlines() == ["Enabled", "Enabled"]
@@ -154,4 +143,4 @@ def test_a_killed_run_goes_on(hosts: dict[str, Host], tmp_path: Path) -> None:
     fleet.killed(60, "start", "--sharing", "--yes", events=3)  # while it changes
     done = fleet.run("start", "--sharing", "--yes")
     assert done.returncode == 0, done.stdout
-    assert layouts(host) == [["3g.40gb", *["1g.10gb"] * 4]]
+    assert mig_layouts(host) == [["3g.40gb", *["1g.10gb"] * 4]]

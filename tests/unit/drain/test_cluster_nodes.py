@@ -338,7 +338,7 @@ MIXED = ({"nvidia.com/mig-1g.10gb": 7, "nvidia.com/gpu": 1}, {"nvidia.com/gpu": 
     ("offered", "asks"),
     [
         ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "1"}, "nvidia.com/gpu"),
-        ({"nvidia.com/mig-1g.10gb": "14", "nvidia.com/gpu": "2", "nvidia.com/nic": "3"},
+        ({"nvidia.com/mig-1g.10gb": "14", "nvidia.com/gpu": "2", "nvidia.com/gpumem": "80"},
          "nvidia.com/gpu"),
         ({"nvidia.com/gpu.shared": "32", "nvidia.com/mig-3g.40gb": "0"}, "nvidia.com/gpu.shared"),
         ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "2"}, ""),

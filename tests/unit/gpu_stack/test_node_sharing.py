@@ -190,6 +190,27 @@ def test_sharing_does_not_change_under_pods_with_gpus() -> None:
     assert not idle.blockers
 
 
+@pytest.mark.parametrize(
+    ("there", "keys", "devices", "stopped"),
+    [
+        ("", {"gpu_mig": "3g.40gb:2"}, 0, False),
+        ("", {"gpu_mig": "3g.40gb:2"}, 2, True),
+        ("time-slicing-4", {**MIXED, **SLICED}, 0, False),
+        ("time-slicing-4", MIXED, 0, True),
+        ("mig-mixed", {"gpu_sharing": "none"}, 0, False),
+        ("", {**SEVENTHS, "gpu_mig_strategy": "single"}, 0, True),
+    ],
+)
+def test_the_strategy_mixed_changes_nothing_before_there_are_mig_devices(
+    there: str, keys: dict[str, Any], devices: int, stopped: bool
+) -> None:
+    node = labelled(gpu("gpu-1"), there) if there else gpu("gpu-1")
+    node = replace(node, allocatable={**node.allocatable, "nvidia.com/mig-3g.40gb": devices})
+    facts = replace(cluster(node), gpu_pods={"gpu-1": ("team/a",)})
+    plan = stack(facts, keys={"gpu-1": keys}, device_plugin_enabled=True)
+    assert {each.code for each in plan.blockers} == ({"GF976"} if stopped else set())
+
+
 def test_a_label_waits_for_the_configurations_that_flux_installs() -> None:
     keeper = Keeper("Flux", "HelmRelease", "flux-system", "gpufleet-nvidia-device-plugin")
     there = {"config": {"map": {"default": "version: v1\n"}}}
