@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -56,9 +56,9 @@ def smi() -> Smi:
     )
 
 
-def gather(*shell: str, health: bool = False) -> NodeFacts:
+def gather(*shell: str, paths: Sequence[str] = (), health: bool = False) -> NodeFacts:
     """Facts of this machine, by a shell that runs the facts command."""
-    command = gather_command(health=health)
+    command = gather_command(paths, health=health)
     done = subprocess.run([*shell, "-c", command], capture_output=True, check=True, timeout=60)
     return parse_node_facts(done.stdout.decode().replace(LINE_END, "\n").splitlines())
 

@@ -100,7 +100,7 @@ def spec(recorded: Path) -> Iterator[Path]:
     record = json.loads(recorded.read_text())
     toolkit = {"version": "1.20.1", "cdi": {"path": str(path)}}
     try:
-        shell(script_command("toolkit/cdi_generate", str(path), "no spec", *words).get_raw_value())
+        shell(script_command("toolkit/cdi_generate", str(path), *words).get_raw_value())
         recorded.write_text(json.dumps({**record, "toolkit": toolkit}))
         yield path
     finally:
