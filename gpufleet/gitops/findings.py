@@ -46,11 +46,10 @@ NODES_TO_LABEL = warning(
 )
 CONFIGS_TO_SET = warning(
     "GF988",
-    "Nodes need the label of a configuration",
-    "gpu_sharing and gpu_mig request configurations of the device plugin, which labels of nodes "
-    "name, and a repository has no file for nodes. To set: {nodes}.",
-    "kubectl label --overwrite node NODE {label}=CONFIGURATION; without one: kubectl label node "
-    "NODE {label}-",
+    "Nodes need labels",
+    "gpu_sharing and gpu_mig request configurations of the device plugin, or the DRA driver, which "
+    "labels of nodes name, and a repository has no file for nodes. To set: {nodes}.",
+    "kubectl label --overwrite node NODE LABELS, with the labels in brackets; LABEL- removes one.",
 )
 NO_SAVED_FACTS = blocker(
     "GF986",

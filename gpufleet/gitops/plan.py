@@ -14,7 +14,7 @@ from gpufleet.gitops import findings
 from gpufleet.gitops.releases import LOGINS_SECRET, Style
 from gpufleet.gitops.render import Files, NeededSecret, render_files, stack_objects
 from gpufleet.gpu_stack.model import StackPlan, node_names
-from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, HostData
+from gpufleet.gpu_stack.node_sharing import OWN_LABELS, HostData, LabelChange
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
@@ -82,8 +82,15 @@ def _lacking(
         nodes = ", ".join(plan.label_nodes)
         yield findings.NODES_TO_LABEL(nodes=nodes, label=plan.label, value=plan.label_value)
     if plan.config_labels:
-        nodes = ", ".join(f"{each.node} ({each.after or 'none'})" for each in plan.config_labels)
-        yield findings.CONFIGS_TO_SET(nodes=nodes, label=CONFIG_LABEL)
+        nodes = ", ".join(f"{each.node} ({_label(each)})" for each in plan.config_labels)
+        yield findings.CONFIGS_TO_SET(nodes=nodes)
+
+
+def _label(change: LabelChange) -> str:
+    """The labels of gpufleet that a node must have, and no other one, for kubectl."""
+    gone = [f"{label}-" for label in sorted(OWN_LABELS - {change.label})]
+    own = f"{change.label}={change.after}" if change.after else f"{change.label}-"
+    return " ".join([own, *gone])
 
 
 def _exposed(what: str, content: Mapping[str, object]) -> Iterator[Finding]:

@@ -69,7 +69,7 @@ def _check_lines(value: str) -> str:
 Layouts = Annotated[dict[str, Layout], BeforeValidator(_parse_layouts)]
 Clocks = Annotated[tuple[int, int] | Literal["default"], BeforeValidator(_parse_clocks)]
 ComputeMode = Literal["default", "exclusive-process", "prohibited"]
-Sharing = Literal["none", "time-slicing", "mps"]
+Sharing = Literal["none", "time-slicing", "mps", "dra"]
 MigStrategy = Literal["mixed", "single"]
 
 
@@ -103,8 +103,8 @@ class GpuSettings(RoleSettings):
     )
     sharing: Sharing | None = Field(
         None,
-        description="How pods share a GPU of this node of a cluster. Not set: as "
-        "`device_plugin_time_slicing` of the cluster says.",
+        description="How pods share a GPU of this node of a cluster. `dra`: pods claim GPUs from "
+        "NVIDIA's DRA driver. Not set: as `device_plugin_time_slicing` of the cluster says.",
     )
     replicas: int | None = Field(
         None, ge=2, le=64, description="Pods that share each GPU, or each MIG device, of the node."

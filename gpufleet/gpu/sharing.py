@@ -1,4 +1,4 @@
-"""How pods of a cluster share the GPUs of a node, by NVIDIA's device plugin. Pure.
+"""How pods of a cluster share the GPUs of a node. Pure.
 
 Sources: https://github.com/NVIDIA/k8s-device-plugin (read 2026-11-29): README.md, "Shared Access to
 GPUs"; cmd/mps-control-daemon/mps/device.go
@@ -48,6 +48,9 @@ def _conflicts(settings: GpuSettings) -> Iterator[tuple[str, str, str]]:
     if settings.mig_strategy == "single" and not is_uniform(settings):
         problem = "this strategy needs MIG devices of one profile on all GPUs of the node"
         yield 'gpu_mig_strategy = "single"', "gpu_mig", problem
+    if how == "dra" and settings.mig_strategy:
+        strategy = f'gpu_mig_strategy = "{settings.mig_strategy}"'
+        yield written, strategy, "the DRA driver offers each MIG device as it is"
 
 
 def _mps_conflicts(settings: GpuSettings, written: str) -> Iterator[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from gpufleet.core.names import list_names
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.existing import device_plugins, existing_nfds, offering_nodes, silent_nodes
 from gpufleet.gpu_stack.model import StackBuilder
+from gpufleet.gpu_stack.node_sharing import DRA_LABEL
 from gpufleet.gpu_stack.sharing_checks import check_node_sharing, config_texts
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release
@@ -54,11 +55,12 @@ def plan_plugin(build: StackBuilder) -> Release | None:
         configs=config_texts(build.sharing),
         default_config=build.sharing.default_name,
         gpu_labels=build.catalog.gpu_labels.all,
+        dra_label=DRA_LABEL,
     )
-    release = build.release(
-        PLUGIN, wanted.namespace, values, wanted=wanted.values, everywhere=PLUGIN
-    )
-    return replace(release, ready=replace(release.ready, offering=True))
+    release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values)
+    served = tuple(name for name in build.gpu_nodes if name not in build.sharing.dra)
+    nodes = {**release.ready.nodes, PLUGIN: served} if build.gpu_nodes else release.ready.nodes
+    return replace(release, ready=replace(release.ready, nodes=nodes, offering=True))
 
 
 def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool) -> Release | None:
@@ -105,7 +107,7 @@ def only_for_plugin(build: StackBuilder) -> list[str]:
         "device_plugin_values": wanted.values,
         "device_plugin_time_slicing": wanted.time_slicing,
         "device_plugin_mig_strategy": wanted.mig_strategy != "none",
-        "gpu_sharing": any(each.sharing not in (None, "none") for each in keys),
+        "gpu_sharing": any(each.sharing not in (None, "none", "dra") for each in keys),
         "gpu_mig_strategy": any(each.mig_strategy for each in keys),
     }
     return [key for key, value in given.items() if value]

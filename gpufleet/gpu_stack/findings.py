@@ -251,13 +251,13 @@ SHARING_REFUSED = blocker(
     advice="Change the keys, or use a newer chart, as the finding says.",
 )
 
-CONFIG_OF_OTHERS = warning(
+LABEL_OF_OTHERS = warning(
     "GF974",
-    "Node has another configuration of the device plugin",
-    "Node {node} has the label nvidia.com/device-plugin.config={found}, which gpufleet did not "
-    "set. Its GPUs are not shared as its host's keys request ({wanted}).",
-    "Remove the label, and run again: `kubectl label node {node} nvidia.com/device-plugin.config-`;"
-    " or remove the keys gpu_sharing and gpu_mig of the host.",
+    "Node has a label that contradicts its keys",
+    "Node {node} has the label {label}={found}, which gpufleet did not set. Its GPUs are not "
+    "shared as its host's keys request ({wanted}).",
+    "Remove the label, and run again: `kubectl label node {node} {label}-`; or remove the keys "
+    "gpu_sharing and gpu_mig of the host.",
 )
 
 SHARING_WITH_PODS = blocker(

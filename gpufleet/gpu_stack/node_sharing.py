@@ -1,8 +1,10 @@
-"""Plans how the device plugin shares the GPUs of each node: by a configuration that a label of the
-node names. Pure.
+"""Plans how each node offers its GPUs: the device plugin shares them by a configuration that a
+label of the node names, or another label gives the node to the DRA driver. Pure.
 
 Sources: https://github.com/NVIDIA/k8s-device-plugin (read 2026-11-29): README.md, "Updating
-Per-Node Configuration With a Node Label"; internal/rm/rm.go for the names of resources
+Per-Node Configuration With a Node Label"; internal/rm/rm.go for the names of resources;
+https://github.com/NVIDIA/cloud-native-docs/blob/main/gpu-operator/dra-intro-install.rst (read
+2026-11-29) for the label of the DRA driver
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from gpufleet.kube.node_answers import GPU_RESOURCE, is_gpu
 
 HostData = Mapping[str, Mapping[str, Any]]  # host of the inventory -> its data
 CONFIG_LABEL = "nvidia.com/device-plugin.config"  # of a node; its value: a configuration
+DRA_LABEL = "nvidia.com/dra-kubelet-plugin"  # of a node; the DRA driver serves it if it is "true"
+OWN_LABELS = frozenset((CONFIG_LABEL, DRA_LABEL))  # gpufleet sets one of them per node, or none
 GPU_COUNT, MIG_STRATEGY = "nvidia.com/gpu.count", "nvidia.com/mig.strategy"  # labels of GFD
 SHARED = "shared"  # the configuration of nodes without a label, with device_plugin_time_slicing
 UNSHARED = "default"  # the same without it
@@ -62,11 +66,13 @@ class PluginConfig:
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """A change of CONFIG_LABEL, "" for no label. `resources`: what the node advertises before and
-    after it; `retires`: the configuration of the present label is not among the new ones;
-    `disturbs`: the GPUs are shared in another way."""
+    """A change of the labels that gpufleet sets: afterwards the node has `label` with the value
+    `after`, "" for no label, and no other one of gpufleet's. `resources`: what the node advertises
+    before and after it; `retires`: the configuration of the present label is not among the new
+    ones; `disturbs`: the GPUs are shared in another way."""
 
     node: str
+    label: str
     after: str
     resources: str
     retires: bool
@@ -76,11 +82,18 @@ class LabelChange:
 @dataclass(frozen=True, slots=True)
 class NodeSharing:
     """What the inventory requests. `default`: for nodes without keys; `nodes`: node -> its keys;
-    `modes`: node -> how its GPUs are shared."""
+    `modes`: node -> how the device plugin shares its GPUs; `dra`: nodes of the DRA driver."""
 
     default: SharingMode
     nodes: Mapping[str, GpuSettings] = field(default_factory=dict)
     modes: Mapping[str, SharingMode] = field(default_factory=dict)
+    dra: tuple[str, ...] = ()
+
+    def label_of(self, node: str) -> tuple[str, str]:
+        """The label that a node needs, and its value, "" for none."""
+        if node in self.dra:
+            return DRA_LABEL, "true"
+        return CONFIG_LABEL, self.modes[node].name if node in self.modes else ""
 
     @property
     def default_name(self) -> str:
@@ -154,7 +167,8 @@ def plan_sharing(
         for name, keys in nodes.items()
         if (keys.sharing or keys.mig_strategy or not own) and (mode := _mode_of(keys, default))
     }
-    return NodeSharing(default, nodes, modes)
+    dra = tuple(name for name, keys in nodes.items() if keys.sharing == "dra")
+    return NodeSharing(default, nodes, modes, dra)
 
 
 def _is_plugin_configured(settings: ClusterSettings) -> bool:
@@ -174,9 +188,9 @@ def _keys_by_node(hosts: Mapping[str, GpuSettings]) -> dict[str, GpuSettings]:
 
 
 def _mode_of(keys: GpuSettings, default: SharingMode) -> SharingMode | None:
-    """How a node shares its GPUs, or None if it has no key about it."""
+    """How the plugin shares a node's GPUs, or None if no key of the node is about that."""
     divides = divides_gpus(keys)
-    if keys.sharing is None and not divides:
+    if keys.sharing == "dra" or (keys.sharing is None and not divides):
         return None
     sharing = keys.sharing or default.sharing
     replicas = (keys.replicas or default.replicas) if sharing != "none" else 1
@@ -189,28 +203,34 @@ def _mode_of(keys: GpuSettings, default: SharingMode) -> SharingMode | None:
 def label_changes(
     sharing: NodeSharing, facts: ClusterFacts
 ) -> tuple[list[LabelChange], list[Finding]]:
-    """The changes of CONFIG_LABEL, and findings about labels of other users, which stay."""
+    """The changes of OWN_LABELS, and findings about labels of other users, which stay."""
     changes, left = [], []
     names = {config.name for config in sharing.configs()}
     for node in facts.nodes:
-        mode, there = sharing.modes.get(node.name), node.labels.get(CONFIG_LABEL, "")
-        wanted, ours = mode.name if mode else "", CONFIG_LABEL in node.own_labels
-        if wanted == there or (there and not (ours or wanted)):
+        label, wanted = sharing.label_of(node.name)
+        there, ours = node.labels.get(label, ""), OWN_LABELS & {*node.own_labels}
+        if not (wanted or ours) or (wanted == there and ours <= {label}):
             continue
-        if there and not ours:
-            left.append(findings.CONFIG_OF_OTHERS(node=node.name, found=there, wanted=wanted))
+        if wanted and there not in ("", wanted) and label not in ours:
+            left.append(
+                findings.LABEL_OF_OTHERS(node=node.name, label=label, found=there, wanted=wanted)
+            )
             continue
-        resources = _resources_text(sharing, node) if mode else ""
-        retires = bool(there) and there not in names
-        disturbs = _disturbs(sharing, node, there or sharing.default.name)
-        changes.append(LabelChange(node.name, wanted, resources, retires, disturbs))
+        retires = CONFIG_LABEL in ours and node.labels.get(CONFIG_LABEL) not in names
+        resources = _resources_text(sharing, node) if wanted else ""
+        disturbs = _disturbs(sharing, node)
+        changes.append(LabelChange(node.name, label, wanted, resources, retires, disturbs))
     return changes, left
 
 
-def _disturbs(sharing: NodeSharing, node: ClusterNode, there: str) -> bool:
-    """True if a node's wanted configuration shares its present GPUs in another way. Until a node
-    has MIG devices, the strategy `mixed` has no effect."""
+def _disturbs(sharing: NodeSharing, node: ClusterNode) -> bool:
+    """True if a node's wanted labels offer its present GPUs in another way. Until a node has MIG
+    devices, the strategy `mixed` has no effect."""
+    by_dra = node.labels.get(DRA_LABEL) == "true"
+    if by_dra or node.name in sharing.dra:
+        return by_dra != (node.name in sharing.dra)
     mode = sharing.modes.get(node.name, sharing.default)
+    there = node.labels.get(CONFIG_LABEL) or sharing.default.name
     divided = any(node.allocatable[name] for name in node.allocatable if name.startswith(MIG))
     if divided or mode.strategy not in WITHOUT_EFFECT:
         return there != mode.name
@@ -219,14 +239,16 @@ def _disturbs(sharing: NodeSharing, node: ClusterNode, there: str) -> bool:
 
 def group_changes(changes: Iterable[LabelChange]) -> dict[str, list[LabelChange]]:
     """The words for each kind of change -> the nodes that get it."""
-    groups: dict[tuple[str, str], list[LabelChange]] = {}
+    groups: dict[tuple[str, str, str], list[LabelChange]] = {}
     for change in changes:
-        groups.setdefault((change.after, change.resources), []).append(change)
+        groups.setdefault((change.label, change.after, change.resources), []).append(change)
     return {_change_text(*key, found): found for key, found in groups.items()}
 
 
-def _change_text(after: str, resources: str, found: list[LabelChange]) -> str:
+def _change_text(label: str, after: str, resources: str, found: list[LabelChange]) -> str:
     names = ", ".join(fold_names(change.node for change in found))
+    if label == DRA_LABEL:
+        return f"Offer the GPUs of {names} by the DRA driver ({resources})"
     if not after:
         return f"Share the GPUs of {names} as those of nodes without keys"
     return f"Share the GPUs of {names} by {after} ({resources})"
@@ -235,6 +257,9 @@ def _change_text(after: str, resources: str, found: list[LabelChange]) -> str:
 def _resources_text(sharing: NodeSharing, node: ClusterNode) -> str:
     """What a node advertises now and with its mode: nvidia.com/gpu 8 -> 32."""
     before = {name: count for name, count in node.allocatable.items() if is_gpu(name) and count}
+    if node.name in sharing.dra:
+        gone = [f"{name} {count} -> 0" for name, count in sorted(before.items())]
+        return ", ".join(gone) or "no GPUs now"
     gpus = _gpus_of(node, sharing.default)
     if gpus is None:
         now = ", ".join(f"{name} {count}" for name, count in sorted(before.items()))

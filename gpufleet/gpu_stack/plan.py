@@ -10,6 +10,7 @@ from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.combinations import judge_cluster
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
+from gpufleet.gpu_stack.dra import plan_dra
 from gpufleet.gpu_stack.existing import (
     node_exporters,
     prometheus_operators,
@@ -106,6 +107,7 @@ def plan_stack(
     else:
         advertising = plan_plugin(build)
         parts += [plan_nfd(build, advertising, labels_nodes=bool(label_nodes)), advertising]
+        parts.append(plan_dra(build, advertising, data))
         exporter = plan_exporter_release(build, monitors)
         parts.append(exporter.release)
     parts.append(plan_adapter(build, monitoring, prometheus))

@@ -14,9 +14,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.names import list_names
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.model import NODE_MARK, our_releases
-from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL
+from gpufleet.gpu_stack.node_sharing import OWN_LABELS
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import OPERATOR, PLUGIN
+from gpufleet.helm.builder import DRA, OPERATOR, PLUGIN
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
 from gpufleet.helm.release import is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
@@ -26,7 +26,7 @@ from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
 Item = Mapping[str, Any]
 
-ADVERTISING = (PLUGIN, OPERATOR)
+ADVERTISING = (PLUGIN, DRA, OPERATOR)
 KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 MAX_SHOWN_OBJECTS = 3  # objects that a finding names
 SHORT_KINDS = {"CustomResourceDefinition": "crd"}  # for kubectl
@@ -205,7 +205,8 @@ def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) ->
         yield _release_stays(found.ref, why)
     for ref in elsewhere:
         why = "the inventory names another namespace, in monitoring_namespace, "
-        why += "device_plugin_namespace, device_plugin_nfd_namespace or gpu_operator_namespace"
+        why += "device_plugin_namespace, device_plugin_nfd_namespace, device_plugin_dra_namespace "
+        why += "or gpu_operator_namespace"
         yield _release_stays(ref, why)
 
 
@@ -250,5 +251,10 @@ def marked_nodes(items: Iterable[Item]) -> dict[str, str]:
 
 
 def _config_labels(facts: ClusterFacts) -> list[tuple[str, str]]:
-    """The nodes on which gpufleet chose a configuration of the device plugin, with the label."""
-    return [(node.name, CONFIG_LABEL) for node in facts.nodes if CONFIG_LABEL in node.own_labels]
+    """The nodes for which gpufleet chose how they offer GPUs, with the label that says so."""
+    return [
+        (node.name, label)
+        for node in facts.nodes
+        for label in node.own_labels
+        if label in OWN_LABELS
+    ]

@@ -58,6 +58,12 @@ class DevicePluginSettings(RoleSettings):
         {}, description="Values of the plugin's chart; they override the defaults."
     )
     nfd_values: Values = Field({}, description="Values of NFD's chart; they override the defaults.")
+    dra_namespace: Name = Field(
+        "dra-driver-nvidia-gpu", description="Namespace of the DRA driver (`gpu_sharing`)."
+    )
+    dra_values: Values = Field(
+        {}, description="Values of the DRA driver's chart; they override the defaults."
+    )
 
 
 class GpuOperatorSettings(RoleSettings):

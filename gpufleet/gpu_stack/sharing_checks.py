@@ -20,8 +20,9 @@ from gpufleet.gpu_stack.existing import existing_nfds
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.node_sharing import LabelChange, NodeSharing, label_changes
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import OPERATOR, PLUGIN
+from gpufleet.helm.builder import DRA, OPERATOR, PLUGIN
 from gpufleet.helm.release import Release
+from gpufleet.kube.facts import ClusterFacts
 
 MPS = {PLUGIN: "mps.root", OPERATOR: "devicePlugin.mps.root"}  # values of the charts
 CONFIGS = "devicePlugin.config.data"
@@ -34,7 +35,11 @@ Refusal = tuple[Iterable[str], str, str]  # nodes, why, what to do
 
 def check_node_sharing(build: StackBuilder, chart: str) -> None:
     """Report nodes whose GPUs the chart of the plan cannot share as their keys request."""
-    refused = [*_of_keys(build), *_of_chart(build, chart), *_of_mps(build, chart)]
+    report_refusals(build, [*_of_keys(build), *_of_chart(build, chart), *_of_mps(build, chart)])
+
+
+def report_refusals(build: StackBuilder, refused: Iterable[Refusal]) -> None:
+    """Report the reasons why GPUs cannot be shared, each unless it concerns no node."""
     for nodes, why, instead in refused:
         if named := list(nodes):
             shown = _shown(named)
@@ -79,6 +84,8 @@ def _of_chart(build: StackBuilder, chart: str) -> Iterator[Refusal]:
     if chart != OPERATOR:
         return
     sharing, version = build.sharing, build.charts[chart].version
+    why = "gpu-operator runs its device plugin on every GPU node, also beside a DRA driver"
+    yield sharing.dra, why, 'Set cluster_stack = "device-plugin", or use another gpu_sharing.'
     if not build.has_feature(chart, CONFIGS):
         why = f"gpu-operator {version} takes no configurations of the device plugin"
         yield sharing.modes, why, _newer(build, chart, CONFIGS)
@@ -144,14 +151,21 @@ def values_of_sharing(build: StackBuilder) -> dict[str, object]:
 
 
 def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tuple[LabelChange, ...]:
-    """The nodes that get another configuration of the plugin. Without a plugin of gpufleet, none
-    keeps one; what Flux or Argo CD has not installed yet, no node can have."""
+    """The nodes that get another configuration of the plugin, or move to the DRA driver or from it.
+    Without that release of gpufleet, none keeps its label; what Flux or Argo CD has not installed
+    yet, no node can have."""
     sharing, facts = build.sharing, build.facts
     ours = [release for release in releases if release.chart in (PLUGIN, OPERATOR)]
-    live = facts.release(ours[0].namespace, ours[0].name) if ours else None
-    if live and live.keeper and _configs_of(live.values) != _configs_of(ours[0].values):
+    drivers = [release for release in releases if release.chart == DRA]
+    if _is_awaited(facts, [*ours, *drivers]):
         return ()
-    changes, left = label_changes(sharing if ours else NodeSharing(sharing.default), facts)
+    offered = NodeSharing(
+        sharing.default,
+        sharing.nodes,
+        sharing.modes if ours else {},
+        sharing.dra if drivers else (),
+    )
+    changes, left = label_changes(offered, facts)
     build.findings += left
     disturbed = [change.node for change in changes if change.disturbs]
     if refusal := refuse_with_pods(build.settings, facts.gpu_pods, disturbed):
@@ -159,9 +173,21 @@ def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tupl
     return tuple(changes)
 
 
-def _configs_of(values: Mapping[str, Any]) -> object:
-    """The configurations in the values of a chart."""
-    return value_at(values, "config.map") or value_at(values, CONFIGS) or {}
+def _is_awaited(facts: ClusterFacts, releases: Sequence[Release]) -> bool:
+    """True if Flux or Argo CD has yet to install what labels of nodes refer to."""
+    live = [facts.release(release.namespace, release.name) for release in releases]
+    if not any(found and found.keeper for found in live):
+        return False
+    return any(
+        found is None or _configs_of(found.values) != _configs_of(release.values)
+        for release, found in zip(releases, live, strict=True)
+    )
+
+
+def _configs_of(values: Mapping[str, Any]) -> tuple[object, object]:
+    """The plugin's configurations in the values of a chart, and where its pods run."""
+    configs = value_at(values, "config.map") or value_at(values, CONFIGS) or {}
+    return configs, value_at(values, "affinity")
 
 
 def refuse_with_pods(

@@ -24,6 +24,7 @@ from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, Workload
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
 EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
 ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
+DRA = "dra-driver-nvidia-gpu"
 
 
 @dataclass(slots=True, kw_only=True)

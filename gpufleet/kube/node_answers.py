@@ -96,10 +96,13 @@ load_node_kinds = entry_loader(NodeKinds, "kube/node_kinds")
 
 
 def uses_gpus(pod: Answer) -> bool:
-    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices."""
+    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices, or claims
+    devices: the claim may be for GPUs."""
     spec, status = pod["spec"], pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return False
+    if spec.get("resourceClaims"):
+        return True
     for each in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         limits = (each.get("resources") or {}).get("limits") or {}
         if any(is_gpu(name) and str(count) != "0" for name, count in limits.items()):

@@ -52,10 +52,16 @@ Answers = dict[str, Any]
 
 
 class CheckedCluster(Subject):
-    """A cluster of the inventory. Each part is read once, when a check first needs it."""
+    """A cluster of the inventory. Each part is read once, when a check first needs it.
 
-    def __init__(self, target: Target) -> None:
+    `count_gpus`: the number of GPUs that the host of a node has, None if unknown.
+    """
+
+    def __init__(
+        self, target: Target, count_gpus: Callable[[str], int | None] = lambda name: None
+    ) -> None:
         super().__init__(target)
+        self.count_gpus = count_gpus
         self._closed = ""  # why the API cannot be used
 
     @cached_property

@@ -10,6 +10,7 @@ import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -165,7 +166,18 @@ def cluster(request: pytest.FixtureRequest) -> CheckedCluster:
     """One cluster of the inventory."""
     from gpufleet.verify.cluster import CheckedCluster  # slow to load
 
-    return CheckedCluster(request.param)
+    return CheckedCluster(request.param, partial(_count_gpus, request.config))
+
+
+def _count_gpus(config: pytest.Config, name: str) -> int | None:
+    """The number of GPUs that a node's host has, or None if this run does not read the host."""
+    hosts = [
+        target
+        for target in config.stash[TARGETS_KEY]
+        if not target.is_cluster and name in (target.name, target.name.partition(".")[0])
+    ]
+    node = _node(config, hosts[0]) if len(hosts) == 1 else None
+    return len(node.gpus) if node and not node.trouble else None
 
 
 @pytest.hookimpl(tryfirst=True)

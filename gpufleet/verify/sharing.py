@@ -39,8 +39,9 @@ def keys_of_nodes(targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
 
 def is_shared_by_keys(keys: Data, cluster: Data) -> bool:
     """True if the keys choose a configuration of the plugin. If the user configures the plugin, a
-    MIG layout alone does not."""
-    if not keys.get("gpu_sharing") and not _divides(keys):
+    MIG layout alone does not. The DRA driver takes the plugin's place."""
+    sharing = keys.get("gpu_sharing")
+    if sharing == "dra" or (not sharing and not _divides(keys)):
         return False
     operator = cluster.get("cluster_stack") == "gpu-operator"
     values = cluster.get("gpu_operator_values" if operator else "device_plugin_values") or {}
@@ -80,6 +81,13 @@ def sharing_problems(
         found, right = offered.get(name, "0"), expected.get(name, 0)
         wrong += [f"{name} {found} instead of {right}"] if found != str(right) else []
     return wrong
+
+
+def count_mig_devices(keys: Data, gpus: int) -> int | None:
+    """The MIG devices that gpu_mig gives a node with this number of GPUs, or None without it."""
+    if keys.get("gpu_mig") is None:
+        return None
+    return sum(_layout(_of_gpu(keys["gpu_mig"], index)).total() for index in range(gpus))
 
 
 def _mode(keys: Data, cluster: Data) -> tuple[str, int, str]:

@@ -1,16 +1,17 @@
-"""GPUs as a resource of the cluster: NFD labels the nodes, NVIDIA's plugin offers their GPUs."""
+"""GPUs for pods: NFD labels the nodes, NVIDIA's device plugin or DRA driver offers their GPUs."""
 
 from __future__ import annotations
 
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
-from gpufleet.helm.builder import NFD, PLUGIN
+from gpufleet.helm.builder import DRA, NFD, PLUGIN
 from gpufleet.host.operation import host_role
 
 
 @host_role("Device plugin")
 def install(stack: Stack) -> None:
-    """Apply the plans of NFD and the plugin; without NFD, label the nodes. Then share the GPUs."""
+    """Apply the plans of NFD and the plugin; without NFD, label the nodes. Then share the GPUs:
+    the plugin leaves nodes of the DRA driver before that starts there."""
     operations.label_nodes(
         "Label the GPU nodes",
         stack.run.cluster.api,
@@ -27,3 +28,4 @@ def install(stack: Stack) -> None:
     stack.retire_configs()
     stack.apply(PLUGIN)
     stack.share_gpus()
+    stack.apply(DRA)

@@ -22,6 +22,7 @@ from gpufleet.verify.cluster import (
     RESOURCE,
     CheckedCluster,
 )
+from gpufleet.verify.dra import RESOURCE_SLICES, dra_problems, uses_dra
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
 from gpufleet.verify.load import (
@@ -59,7 +60,7 @@ def left_out(cluster: CheckedCluster, image: str) -> set[str]:
         node.metadata.name
         for node in (without if chosen else ())
         if narrowed or _keeps_away(node, plugin_tolerations(cluster.data))
-    }
+    } | ({node.metadata.name for node, _ in _claimed_nodes(cluster)} if image == PLUGIN else set())
 
 
 def _keeps_away(node: Any, tolerations: Sequence[Mapping[str, Any]]) -> bool:
@@ -135,6 +136,26 @@ def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:
     server = cluster.ask(client.VersionApi(cluster.api).get_code).git_version
     wrong = wrong_versions(cluster.data, server, there)
     cluster.expect(not wrong, kinds.NOT_AS_APPLIED, "the inventory's versions", "; ".join(wrong))
+
+
+def test_gpus_can_be_claimed(cluster: CheckedCluster) -> None:
+    """Each node with gpu_sharing = "dra" has the label of the DRA driver, which offers all its GPUs
+    in ResourceSlices."""
+    judged = _claimed_nodes(cluster)
+    cluster.need(judged, 'no node has gpu_sharing = "dra"')
+    slices, wrong = cluster.custom(RESOURCE_SLICES), []
+    for node, keys in judged:
+        name, labels = node.metadata.name, node.metadata.labels or {}
+        problems = dra_problems(name, keys, labels, slices, cluster.count_gpus(name))
+        wrong += [f"{name}: {', '.join(problems)}"] if problems else []
+    expected = f"all GPUs of {count_noun(len(judged), 'node')}"
+    cluster.expect(not wrong, kinds.NOT_CLAIMABLE, expected, "; ".join(wrong))
+
+
+def _claimed_nodes(cluster: CheckedCluster) -> list[tuple[Any, Mapping[str, Any]]]:
+    """The nodes whose GPUs the DRA driver offers, with their hosts' keys."""
+    found = [(node, cluster.target.gpu_keys.get(node.metadata.name, {})) for node in cluster.nodes]
+    return [(node, keys) for node, keys in found if uses_dra(keys)]
 
 
 def _shared_nodes(cluster: CheckedCluster) -> list[tuple[Any, Mapping[str, Any]]]:

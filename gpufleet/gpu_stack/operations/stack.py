@@ -15,7 +15,7 @@ from pyinfra.api.exceptions import NoGroupError
 from gpufleet.core.inventory import CLUSTERS, NODES_GROUP, cluster_named_twice
 from gpufleet.core.secrets import register_secret
 from gpufleet.gpu_stack.model import NODE_MARK, StackPlan, node_names, runtime_class
-from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, LabelChange, group_changes
+from gpufleet.gpu_stack.node_sharing import LabelChange, group_changes
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.sharing_checks import refuse_with_pods
@@ -59,7 +59,8 @@ class Stack:
             set_config_labels("Remove labels of old sharing", self, retired, False)
 
     def share_gpus(self) -> None:
-        """Set the labels of the plugin's configurations, which its release has now."""
+        """Set the labels of the plugin's configurations, which its release has now, and of nodes
+        that it leaves to the DRA driver."""
         for sentence, changes in group_changes(self.plan.config_labels).items():
             set_config_labels(sentence, self, changes, True)
 
@@ -139,14 +140,14 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
 @host_operation
 def set_config_labels(stack: Stack, changes: Sequence[LabelChange], keep: bool) -> Commands:
     """
-    Set or remove the labels that name the device plugin's configuration.
+    Set or remove the labels that say how nodes offer their GPUs.
 
     + stack: of the cluster
-    + changes: the nodes, and the configuration of each
+    + changes: the nodes, and the label of each
     + keep: False to remove labels
     """
     for change in changes:
-        action = f"set the label {CONFIG_LABEL} of node {change.node}"
+        action = f"set the label {change.label} of node {change.node}"
         yield write_object(action, partial(_set_config_label, stack.run, change, keep))
 
 
@@ -162,7 +163,7 @@ def _set_config_label(run: ClusterRun, change: LabelChange, keep: bool) -> None:
         if found := refuse_with_pods(run.settings, gpu_pods_by_node(pods), [change.node]):
             raise ClusterProblem(found)
     about = {"name": change.node, "uid": node["metadata"]["uid"]}
-    labels = {CONFIG_LABEL: change.after} if keep and change.after else {}
+    labels = {change.label: change.after} if keep and change.after else {}
     body = {"apiVersion": "v1", "kind": "Node", "metadata": {**about, "labels": labels}}
     api.apply(path, body, manager=LABEL_FIELD_MANAGER, force=False)
 

@@ -35,6 +35,16 @@ NOT_SHARED = check(
     "plugin on that node. After a change of gpu_mig, restart its pod there: the plugin reads "
     "devices when it starts.",
 )
+NOT_CLAIMABLE = check(
+    "GF752",
+    "GPUs of a node cannot be claimed",
+    'A node with gpu_sharing = "dra" must have the label nvidia.com/dra-kubelet-plugin=true and a '
+    "ResourceSlice of the driver gpu.nvidia.com that offers each of its GPUs, whole or as the MIG "
+    "devices of gpu_mig.",
+    "Run `gpufleet apply` for this cluster. If the label is right, read the log of the pod "
+    "dra-driver-nvidia-gpu-kubelet-plugin on that node. After a change of gpu_mig, restart this "
+    "pod: the driver reads devices when it starts.",
+)
 NOT_AS_APPLIED = check(
     "GF758",
     "GPU stack differs from the inventory",
