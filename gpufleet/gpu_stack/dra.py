@@ -124,7 +124,7 @@ def _of_plugins(build: StackBuilder, plugin: Release | None) -> Iterator[Refusal
         if node.name in build.sharing.dra and has_gpus(node.allocatable)
     ]
     if plugin is None or others:
-        there = others[0] if others else "a device plugin that gpufleet did not install"
+        there = others[0] if others else "a device plugin"
         instead = "Remove that plugin from these nodes first, or use another gpu_sharing."
         yield offering, f"{there} advertises their GPUs", instead
     if plugin and not _keeps_away(plugin.values):

@@ -49,6 +49,7 @@ CHARTS = (
     FakeChart("nvidia-device-plugin", "0.14.5", ">= 1.10.0-0"),
     FakeChart("nvidia-device-plugin", "0.19.0", ">= 1.10.0-0"),
     FakeChart("nvidia-device-plugin", "0.20.0", ">= 1.10.0-0"),
+    FakeChart("dra-driver-nvidia-gpu", "0.4.1", ">=1.32.0-0"),
     FakeChart("dcgm-exporter", "2.6.10", ">= 1.13.0-0"),
     FakeChart("dcgm-exporter", "3.1.5", ">= 1.19.0-0"),
     FakeChart("dcgm-exporter", "4.8.2", ">= 1.19.0-0"),

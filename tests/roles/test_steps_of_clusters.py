@@ -236,3 +236,25 @@ def test_a_pod_that_got_a_gpu_since_the_plan_keeps_the_sharing(bench: ClusterBen
     assert CONFIG not in bench.api.get("/api/v1/nodes/gpu-1")["metadata"].get("labels", {})
     _, part = bench.run(install, monitoring_enabled=False, cluster_allow_disruption=True)
     assert part.status == "changed"
+
+
+DRA, DRIVER = "nvidia.com/dra-kubelet-plugin", "dra-driver-nvidia-gpu"
+
+
+def test_the_plugin_leaves_a_node_before_the_dra_driver_starts_there(bench: ClusterBench) -> None:
+    bench.api.define("deviceclasses", "DeviceClass", "resource.k8s.io")
+    assert shared(bench, gpu_1={"gpu_sharing": "dra"}) == [
+        "  helm upgrade kube-system/nvidia-device-plugin nvidia-device-plugin",
+        f"  apply nodes/gpu-1 {DRA}=true",
+        f"  helm upgrade {DRIVER}/{DRIVER} {DRIVER}",
+    ]
+    assert shared(bench, gpu_1={"gpu_sharing": "dra"}) == []
+    assert shared(bench, gpu_2={"gpu_sharing": "dra"}) == [
+        "  apply nodes/gpu-1",
+        f"  apply nodes/gpu-2 {DRA}=true",
+    ]
+    bench.nodes = {}
+    steps, _ = bench.run(take_away, monitoring_enabled=False)
+    assert f"  merge nodes/gpu-2 {DRA}=None gpufleet-labelled=None" in steps
+    gone = [line for line in steps if line.startswith("  helm uninstall")]
+    assert [line.split()[2].partition("/")[2] for line in gone][:1] == [DRIVER]
