@@ -27,7 +27,6 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS, NODES_GROUP
 from gpufleet.core.visible import one_line
-from gpufleet.gpu_stack.model import node_names
 
 CREATE_EPILOG = (
     "Exit status: 0 the bundle is written; 1 a host or cluster was blocked or is unreachable, and "
@@ -57,7 +56,7 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
     """
     targets, chosen = choose_targets(inventory, limit)
     with folders.writing_bundle(folder):
-        nodes = node_names(target.name for target in targets if NODES_GROUP in target.groups)
+        nodes = {target.name: target.data for target in targets if NODES_GROUP in target.groups}
         clusters = [(target.name, target.data) for target in chosen if CLUSTERS in target.groups]
         parts, stops = collect_from_clusters(clusters, nodes, folder)
         status = 0

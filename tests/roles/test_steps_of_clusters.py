@@ -72,6 +72,8 @@ Removal | Uninstall prometheus-adapter
   helm uninstall monitoring/prometheus-adapter
 Removal | Uninstall dcgm-exporter
   helm uninstall monitoring/dcgm-exporter
+Removal | Uninstall the DRA driver
+  - gpufleet has no release dra-driver-nvidia-gpu here
 Removal | Uninstall the device plugin
   helm uninstall kube-system/nvidia-device-plugin
 Removal | Uninstall node-feature-discovery
@@ -246,6 +248,7 @@ def test_the_plugin_leaves_a_node_before_the_dra_driver_starts_there(bench: Clus
     assert shared(bench, gpu_1={"gpu_sharing": "dra"}) == [
         "  helm upgrade kube-system/nvidia-device-plugin nvidia-device-plugin",
         f"  apply nodes/gpu-1 {DRA}=true",
+        f"  create namespaces/{DRIVER}",
         f"  helm upgrade {DRIVER}/{DRIVER} {DRIVER}",
     ]
     assert shared(bench, gpu_1={"gpu_sharing": "dra"}) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.names import group_by_thing
 from gpufleet.core.process import run_in_front
 from gpufleet.core.secrets import plain_urls
+from gpufleet.gpu_stack.model import node_names
+from gpufleet.gpu_stack.node_sharing import HostData
 from gpufleet.gpu_stack.operations.accesses import open_stack_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import load_cluster_settings
@@ -60,10 +63,10 @@ def _stopped(report: Path) -> list[HostReport]:
 
 
 def collect_from_clusters(
-    clusters: Iterable[tuple[str, Mapping[str, Any]]], hosts: Collection[str], folder: Path
+    clusters: Iterable[tuple[str, Mapping[str, Any]]], hosts: HostData, folder: Path
 ) -> tuple[list[BundlePart], Stops]:
     """The charts and images that runs would install, and why clusters have no plan. `clusters`:
-    names and data in the inventory; `hosts`: its GPU nodes. Raises Stopped."""
+    names and data in the inventory; `hosts`: its GPU nodes and their data. Raises Stopped."""
     parts, stops = [], []
     for name, data in clusters:
         part, problems = _of_cluster(name, data, hosts, folder)
@@ -73,14 +76,15 @@ def collect_from_clusters(
 
 
 def _of_cluster(
-    name: str, data: Mapping[str, Any], hosts: Collection[str], folder: Path
+    name: str, data: Mapping[str, Any], hosts: HostData, folder: Path
 ) -> tuple[BundlePart, list[Finding]]:
     settings, problems = load_cluster_settings(data)
     if settings is None:
         return BundlePart(), list(problems)
     try:
         cluster = open_stack_cluster(name, settings)
-        plan = plan_stack(settings, cluster.facts, load_charts(), hosts)
+        facts = replace(cluster.facts, gpu_pods={})  # a bundle moves no node, so none must be idle
+        plan = plan_stack(settings, facts, load_charts(), node_names(hosts), hosts)
         if plan.blockers:
             return BundlePart(), [found for found in plan.findings if found.blocks]
         return merge_parts(_of_release(cluster, each, folder) for each in plan.releases), []

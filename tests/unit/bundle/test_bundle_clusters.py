@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +39,9 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None
         assert more["wait"] is None, "the cluster was locked"
         if name == "old":
             raise ClusterProblem(SERVER_TOO_OLD(version="1.10", oldest="1.16"))
-        return SimpleNamespace(facts=FACTS, helm=None, added_apis=set(), render=render)
+        busy = {"gpu-1": ("team/train",)}
+        facts = replace(FACTS, apis=frozenset({"resource.k8s.io/v1"}), gpu_pods=busy)
+        return SimpleNamespace(facts=facts, helm=None, added_apis=set(), render=render)
 
     def archive(release: Release, helm: Any, cache: Path) -> Path:
         path = tmp_path / f"{release.chart}.tgz"
@@ -80,6 +83,16 @@ def test_charts_are_where_cluster_chart_dir_expects_them(
         *(f"image quay.io/x/{file.name}:1" for file in charts),
     }
     assert "GF672 warning" in done.output
+
+
+def test_keys_of_nodes_add_charts_also_while_pods_use_their_gpus(
+    fleet: Callable[..., None], tmp_path: Path
+) -> None:
+    fleet()
+    for keys, found in ({"gpu_sharing": "dra"}, True), ({"gpu_sharing": "none"}, False):
+        parts, stops = create.collect_from_clusters([("lab", PLUGIN)], {"gpu-1": keys}, tmp_path)
+        names = {file.name for part in parts for file in part.files}
+        assert ("dra-driver-nvidia-gpu" in names, stops) == (found, {})
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,11 @@ def test_labels_of_shared_gpus_are_named(inventory: Callable[..., None], tmp_pat
     inventory(Target("gpu-1.example.com", ("gpu_nodes",), shared), lab={})
     done = render_saved(tmp_path, {"lab": FACTS})
     said = " ".join(done.output.split())
-    assert ("GF988" in said, "gpu-1 (time-slicing-4)" in said) == (True, True)
+    label = "nvidia.com/device-plugin.config=time-slicing-4"
+    assert ("GF988" in said, f"gpu-1 ({label} nvidia.com/dra-kubelet-plugin-)" in said) == (
+        True,
+        True,
+    )
     files = [path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert any("time-slicing-4:" in text for text in files)
 

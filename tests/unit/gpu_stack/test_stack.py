@@ -184,12 +184,14 @@ def test_every_release_of_a_plan_is_one_that_facts_are_gathered_of() -> None:
         "monitoring_namespace": "watch",
         "device_plugin_namespace": "gpus",
         "device_plugin_nfd_namespace": "labels",
+        "device_plugin_dra_namespace": "claims",
         "gpu_operator_namespace": "operator",
     }
     settings, _ = load_cluster_settings(data)
     assert settings
     known = set(our_releases(settings))
-    plans = [stack(**data), stack(cluster_stack="gpu-operator", **data)]
+    claimed = {"gpu-1": {"gpu_sharing": "dra"}}
+    plans = [stack(keys=claimed, **data), stack(cluster_stack="gpu-operator", **data)]
     assert {release.ref for plan in plans for release in plan.releases} == known
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from gpufleet.gpu_stack.removal import Owned, Remains, StackRemoval, plan_stack_removal
 from gpufleet.gpu_stack.settings import load_cluster_settings
-from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
+from gpufleet.helm.builder import DRA, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.kube.facts import ClusterFacts, Crd, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.helm_releases import ADOPTED_LABEL, OWNER_LABEL
 from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
 
 OURS = {OWNER_LABEL: "1234"}
-SPACES = {PLUGIN: "kube-system", NFD: "node-feature-discovery", OPERATOR: "gpu-operator"}
+SPACES = {PLUGIN: "kube-system", NFD: "node-feature-discovery", OPERATOR: "gpu-operator", DRA: DRA}
 RULES = "nodefeaturerules.nfd.k8s-sigs.io"
 RULE = ObjectRef("NodeFeatureRule", "", "theirs")
 NOTHING = Remains()
@@ -120,6 +120,14 @@ def test_pods_with_gpus_stop_the_removal_unless_allowed(name: str, resource: str
     assert not removal(cluster(release(name)), remains, cluster_allow_disruption=True).blockers
 
 
+def test_pods_with_claims_stop_the_removal_of_the_dra_driver() -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    remains = Remains(pods=[pod(resourceClaims=claims)])
+    assert codes(removal(cluster(release(DRA)), remains)) == ["GF970"]
+    ended = Remains(pods=[pod(resourceClaims=claims, phase="Succeeded")])
+    assert not removal(cluster(release(DRA)), ended).blockers
+
+
 @pytest.mark.parametrize(
     ("chart", "found"),
     [
@@ -208,8 +216,10 @@ def test_a_plan_is_described_for_the_report() -> None:
     }
 
 
-def test_labels_of_configurations_go_if_gpufleet_set_them() -> None:
-    label = "nvidia.com/device-plugin.config"
+@pytest.mark.parametrize(
+    "label", ["nvidia.com/device-plugin.config", "nvidia.com/dra-kubelet-plugin"]
+)
+def test_labels_of_sharing_go_if_gpufleet_set_them(label: str) -> None:
     nodes = [replace(node, labels={**node.labels, label: "whole"}) for node in FACTS.nodes]
     nodes[1] = replace(nodes[1], own_labels=(label,))
     plan = removal(replace(FACTS, nodes=tuple(nodes)))
