@@ -59,8 +59,9 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     )
     release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values)
     served = tuple(name for name in build.gpu_nodes if name not in build.sharing.dra)
-    nodes = {**release.ready.nodes, PLUGIN: served} if build.gpu_nodes else release.ready.nodes
-    return replace(release, ready=replace(release.ready, nodes=nodes, offering=True))
+    needed = {PLUGIN: served} if build.gpu_nodes else {}
+    ready = replace(release.ready, nodes={**release.ready.nodes, **needed}, offering=True)
+    return replace(release, ready=ready)
 
 
 def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool) -> Release | None:

@@ -15,7 +15,7 @@ from gpufleet.verify.sharing import Data, count_mig_devices
 RESOURCE_SLICES = ("resource.k8s.io", "v1", "resourceslices")
 DRA_DRIVER = "gpu.nvidia.com"
 NODE_LABEL = "nvidia.com/dra-kubelet-plugin"  # the driver serves nodes on which it is "true"
-WHOLE, PART = "gpu", "mig"  # types of devices
+WHOLE_GPU, MIG_PART = "gpu", "mig"  # types of devices
 Slice = Mapping[str, Any]
 
 
@@ -34,12 +34,14 @@ def dra_problems(
     devices = list(_devices_of(name, slices))
     if not devices:
         return [*wrong, f"no ResourceSlice of {DRA_DRIVER} with a device"]
-    found = {_gpu_of(each) for each in devices if _text(each, "type") in (WHOLE, PART)} - {""}
+    found = {_gpu_of(each) for each in devices if _text(each, "type") in (WHOLE_GPU, MIG_PART)} - {
+        ""
+    }
     if gpus is None:
         return wrong if found else [*wrong, "no GPU is offered"]
     if len(found) != gpus:
         wrong.append(f"{len(found)} of {gpus} GPUs are offered")
-    wanted, parts = count_mig_devices(keys, gpus), _count(devices, PART)
+    wanted, parts = count_mig_devices(keys, gpus), _count(devices, MIG_PART)
     if wanted is not None and wanted != parts:
         wrong.append(f"{parts} MIG devices are offered instead of {wanted}")
     return wrong
@@ -64,7 +66,7 @@ def _generation(spec: Mapping[str, Any]) -> int:
 
 def _gpu_of(device: Mapping[str, Any]) -> str:
     """The UUID of a GPU, also of a MIG device's."""
-    return _text(device, "uuid" if _text(device, "type") == WHOLE else "parentUUID")
+    return _text(device, "uuid" if _text(device, "type") == WHOLE_GPU else "parentUUID")
 
 
 def _count(devices: Iterable[Mapping[str, Any]], kind: str) -> int:

@@ -19,7 +19,7 @@ from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, names, stack, values
 PLUGIN, DRA = "nvidia-device-plugin", "dra-driver-nvidia-gpu"
 CLAIMED = {"gpu_sharing": "dra"}
 SLICED = {"gpu_sharing": "time-slicing", "gpu_replicas": 4}
-DYNAMIC = {"device_plugin_dra_values": {"featureGates": {"DynamicMIG": True}}}
+DYNAMIC: dict[str, Any] = {"device_plugin_dra_values": {"featureGates": {"DynamicMIG": True}}}
 TERMS = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
 
