@@ -24,8 +24,8 @@ folderAnnotation image imagePullPolicy interval job_name kind level logLevel mem
 metricLabelsAllowlist metricsQuery
 metricsRelistInterval metrics_path migStrategy mode mountPath mountPropagation name namespace
 nvidiaDriverRoot operator passwordKey policy protocol provider pullPolicy regex registry repository
-resource retention role scheme scrapeInterval scrape_interval seriesQuery storage strategy tag
-timeout type userKey version
+resource resourceApiVersion retention role scheme scrapeInterval scrape_interval seriesQuery storage
+strategy tag timeout type userKey version
 BinaryName bin_dir bip bridge cdi-spec-dirs cdi_spec_dirs cgroup-parent cgroup_manager conf_dir
 data-root default-cgroupns-mode default-runtime default_runtime default_runtime_name
 disabled_plugins exec-opts hooks_dir imports iptables live-restore log-driver log-level log_level

@@ -65,7 +65,8 @@ def plan_dra(build: StackBuilder, plugin: Release | None, data: HostData) -> Rel
         ],
     )
     served = tuple(name for name in build.sharing.dra if name in build.gpu_nodes)
-    return replace(release, ready=replace(release.ready, nodes={DAEMONSET: served}))
+    labels = {**release.ready.labels, DRA_LABEL: "true"}
+    return replace(release, ready=replace(release.ready, nodes={DAEMONSET: served}, labels=labels))
 
 
 def _of_cluster(build: StackBuilder, needs: DraNeeds) -> Iterator[Refusal]:

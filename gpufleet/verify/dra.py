@@ -40,7 +40,7 @@ def dra_problems(
     if gpus is None:
         return wrong if found else [*wrong, "no GPU is offered"]
     if len(found) != gpus:
-        wrong.append(f"{len(found)} of {gpus} GPUs are offered")
+        wrong.append(f"GPUs offered: {len(found)} instead of {gpus}")
     wanted, parts = count_mig_devices(keys, gpus), _count(devices, MIG_PART)
     if wanted is not None and wanted != parts:
         wrong.append(f"{parts} MIG devices are offered instead of {wanted}")

@@ -16,6 +16,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import LINE_END, gather_command
 
+ROOT = Path(__file__).resolve().parents[2]
 VERSION = Path("/proc/driver/nvidia/version")
 USES_A_GPU = """
 import ctypes, sys
@@ -61,6 +62,17 @@ def gather(*shell: str, paths: Sequence[str] = (), health: bool = False) -> Node
     command = gather_command(paths, health=health)
     done = subprocess.run([*shell, "-c", command], capture_output=True, check=True, timeout=60)
     return parse_node_facts(done.stdout.decode().replace(LINE_END, "\n").splitlines())
+
+
+def gpufleet(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    code = "from gpufleet.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

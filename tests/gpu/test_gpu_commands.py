@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.shell import script_command, script_file
 from gpufleet.node.catalog import load_catalog
 from gpufleet.verify.node import PROVENANCE_PATH
-from tests.gpu.conftest import VERSION, gather, smi
+from tests.gpu.conftest import ROOT, VERSION, gather, gpufleet, smi
 
 pytestmark = [
     pytest.mark.gpu,
@@ -29,24 +28,12 @@ pytestmark = [
     ),
 ]
 
-ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = ROOT / "templates" / "monitoring" / "node-problems"
 # checks that a driver passes wherever it came from, by the recorded version
 OF_A_DRIVER = {
     "reachable", "provenance", "module_loaded", "library", "no_nouveau", "device_nodes",
     "gpu_count",
 }  # fmt: skip
-
-
-def gpufleet(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    code = "from gpufleet.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, words)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
 
 
 def shell(command: str) -> str:

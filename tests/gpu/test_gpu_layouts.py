@@ -170,11 +170,11 @@ def test_the_program_changes_nothing_on_a_gpu_that_is_as_wanted(
     done = subprocess.run(["sh", program], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert not (tmp_path / "changes").exists()
-    # the same question of an upgrade, and a wish that this GPU does not have
+    # the same question of an upgrade, and a layout that this GPU does not have
     check = script_command("gpu/check_layout", "GPUs differ", str(wanted)).get_raw_value()
     other = "mig=1g.99gb" if not state.mig else "mig=off"
-    for wish, status in ((line, 0), (other, 1)):
-        wanted.write_text(f"{state.slot} {wish}\n")
+    for words_of_line, status in ((line, 0), (other, 1)):
+        wanted.write_text(f"{state.slot} {words_of_line}\n")
         done = subprocess.run(
             ["sh", "-c", check], capture_output=True, text=True, timeout=120, check=False
         )

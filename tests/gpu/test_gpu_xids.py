@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu.test_gpu_commands import gpufleet
+from tests.gpu.conftest import gpufleet
 
 pytestmark = [
     pytest.mark.gpu,

@@ -9,7 +9,9 @@ import pytest
 
 from gpufleet.doctor.export import doctor_metrics_text, next_steps, step_command
 from gpufleet.doctor.models import SubjectVerdict
+from gpufleet.facts.gpu import GpuState, Listed
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
+from gpufleet.facts.model import GpuProcess
 from tests.unit.doctor.machines import SLOT, judged, machine, verdict_on
 from tests.unit.status.fleets import NOW, seen
 
@@ -85,6 +87,20 @@ def test_unread_readings_follow_from_the_lost_gpu() -> None:
     error = "Unable to determine the device handle for gpu 0000:17:00.0: GPU is lost"
     found = verdict_on(with_health(GpuHealth(SLOT, trouble="GPU is lost"), error=error))
     assert [each.check for each in found.causes] == ["gpu.lost"]
+
+
+@pytest.mark.parametrize(
+    ("work", "codes"),
+    [((GpuProcess(812, "train.py", ("/dev/nvidia0",)),), {"GF488", "GF489"}), ((), {"GF489"})],
+)
+def test_a_layout_that_waits_for_work_is_no_fault(
+    work: tuple[GpuProcess, ...], codes: set[str]
+) -> None:
+    whole = Listed(1, states=(GpuState(SLOT, mig=False, pending_mig=False),))
+    facts = machine(listed=whole, gpu_processes=work)
+    found = verdict_on(facts, gpu_mig="3g.40gb:2")
+    assert {each.code for each in found.results if each.check == "host.plan"} == codes
+    assert failed(found, "host.") == {}
 
 
 def test_commands_for_this_machine_need_no_ssh() -> None:
