@@ -13,7 +13,7 @@ from typing import Any
 from gpufleet.core.entries import Sourced, entry_loader
 from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
-from gpufleet.gpu_stack.existing import device_plugins
+from gpufleet.gpu_stack.existing import device_plugins, dra_drivers
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.node_sharing import DRA_LABEL, HostData
 from gpufleet.gpu_stack.sharing_checks import Refusal, report_refusals
@@ -60,6 +60,7 @@ def plan_dra(build: StackBuilder, plugin: Release | None, data: HostData) -> Rel
         [
             *_of_cluster(build, needs),
             *_of_nodes(build, needs, data),
+            *_of_drivers(build),
             *_of_plugins(build, plugin),
             *_of_mig(build, release, needs),
         ],
@@ -114,6 +115,15 @@ def _is_old(node: ClusterNode, labels: tuple[str, ...], least: str) -> bool:
     """True if GPU feature discovery names an older driver."""
     found = next((node.labels[label] for label in labels if node.labels.get(label)), "")
     return found[:1].isdecimal() and version_tuple(found)[0] < version_tuple(least)[0]
+
+
+def _of_drivers(build: StackBuilder) -> Iterator[Refusal]:
+    """Another DRA driver, which would offer the same GPUs from the same nodes."""
+    others = dra_drivers(build)
+    if others:
+        why = f"{others[0]} is a DRA driver for the same GPUs"
+        instead = "Uninstall it first, or keep it and remove gpu_sharing of these hosts."
+        yield build.sharing.dra, why, instead
 
 
 def _of_plugins(build: StackBuilder, plugin: Release | None) -> Iterator[Refusal]:

@@ -12,7 +12,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.names import name_hosts
 from gpufleet.gpu_stack.findings import HANDLER_UNKNOWN
 from gpufleet.gpu_stack.model import StackBuilder
-from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
+from gpufleet.helm.builder import DRA, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.kube.facts import ClusterNode, Workload
 from gpufleet.kube.node_answers import has_gpus
@@ -25,6 +25,11 @@ NODE_EXPORTER = 9100  # port of the node
 def device_plugins(build: StackBuilder) -> list[str]:
     """Device plugins for NVIDIA GPUs that gpufleet did not install."""
     return build.others(_not_operated(build, build.catalog.plugin_signs.fits), chart=PLUGIN)
+
+
+def dra_drivers(build: StackBuilder) -> list[str]:
+    """DRA drivers for NVIDIA GPUs that gpufleet did not install."""
+    return build.others(build.catalog.dra_signs.fits, chart=DRA)
 
 
 def offering_nodes(build: StackBuilder) -> list[str]:

@@ -152,6 +152,7 @@ class ChartCatalog(Sourced):
     exporter_signs: Signs
     engine_signs: Signs
     nfd_signs: Signs
+    dra_signs: Signs
     plugin_signs: Signs
     operands: OperatorOperands
 

@@ -73,6 +73,9 @@ def test_its_pods_run_on_nodes_with_the_label_and_offer_gpus() -> None:
     plan = planned(device_plugin_dra_values={"logVerbosity": "6"})
     found = values(plan, DRA)
     assert found["kubeletPlugin"]["nodeSelector"] == {DRA_LABEL: "true"}
+    [term] = value_at(found["kubeletPlugin"], TERMS)
+    by_label = {"key": DRA_LABEL, "operator": "In", "values": ["true"]}
+    assert term == {"matchExpressions": [by_label]}, "not the labels of an NFD"
     assert value_at(found, "resources.gpus.enabled") is True
     assert value_at(found, "resources.computeDomains.enabled") is False
     assert found["gpuResourcesEnabledOverride"] is True, "the chart refuses to install without it"
@@ -211,6 +214,23 @@ def test_it_is_not_installed_beside_a_plugin_of_others() -> None:
     plan = planned(facts=cluster(gone, gpu("gpu-2")), device_plugin_enabled=False)
     assert (DRA in names(plan), PLUGIN in names(plan), refusals(plan)) == (True, False, "")
     assert labels(plan) == {"gpu-1": (DRA_LABEL, "true")}
+
+
+@pytest.mark.parametrize(
+    ("name", "image"),
+    [
+        ("nvidia-dra-driver-gpu-kubelet-plugin", "k8s-dra-driver-gpu"),
+        ("gpus", "dra-driver-nvidia-gpu"),
+    ],
+)
+def test_it_is_not_installed_beside_another_dra_driver(name: str, image: str) -> None:
+    """https://github.com/kai-scheduler/KAI-Scheduler/pull/1177 (read 2026-11-29)"""
+    theirs = replace(work(name, image), host_paths=("/var/lib/kubelet/plugins_registry",))
+    facts = replace(cluster(), workloads=(theirs,))
+    assert name in refusals(planned(facts=facts))
+    assert not planned({"gpu-1": SLICED}, facts).blockers
+    named_like_it = replace(theirs, host_paths=())
+    assert not planned(facts=replace(cluster(), workloads=(named_like_it,))).blockers
 
 
 @pytest.mark.parametrize(
