@@ -15,13 +15,15 @@ RULE_NAME = "gpufleet-gpu"
 API_VERSION = "monitoring.coreos.com/v1"
 OF_ALL = ("cluster.", "host.peers")  # checks of the doctor on more than one host
 _NODE = "{{ $labels.node }}"
+_OF_AN_INSTANCE = ("GPU_I_ID", "GPU_I_PROFILE")  # labels that a GPU has for its MIG instances only
 _MACRO = re.compile(r"\[\[(\w+)(?: (.+?))?\]\]")
 
 # The GPU, by the alert's own labels, and the pods that used it: queried when the alert is
 # sent, so that the alert itself stays one while pods come and go.
 _GPU = "GPU {{ $labels.gpu }} ({{ $labels.UUID }}) of node {{ $labels.node }}"
 _PODS = (
-    "{{ with printf \"last_over_time(PREFIX:workload{UUID='%s'}[15m])\" $labels.UUID | query }}"
+    '{{ with printf "count by (namespace, pod) (last_over_time('
+    "PREFIX:workload{UUID='%s'}[15m]))\" $labels.UUID | query }}"
     "{{ range $i, $s := . }}{{ if $i }}, {{ end }}{{ $s.Labels.namespace }}/{{ $s.Labels.pod }}"
     "{{ end }}{{ else }}none{{ end }}"
 )
@@ -59,7 +61,7 @@ def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict
 def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str, Any]:
     return {
         "alert": alert.name,
-        "expr": expand_macros(catalog, alert.expr),
+        "expr": _alert_expr(catalog, alert),
         "for": alert.for_,
         "labels": alert.labels,
         "annotations": {
@@ -69,6 +71,15 @@ def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str
             **({"runbook_url": f"{runbooks.rstrip('/')}/{alert.name}.md"} if runbooks else {}),
         },
     }
+
+
+def _alert_expr(catalog: AlertCatalog, alert: Alert) -> str:
+    """The expression of an alert. About a GPU that is divided it sends one alert: the exporter
+    repeats temperature, errors and other values of the GPU for each of its MIG instances."""
+    expr = expand_macros(catalog, alert.expr)
+    if "[[gpu]]" not in alert.summary:
+        return expr
+    return _call(f"max without ({', '.join(_OF_AN_INSTANCE)})", [expr])
 
 
 def _doctor_annotation(catalog: AlertCatalog, alert: Alert) -> dict[str, str]:

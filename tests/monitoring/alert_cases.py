@@ -38,7 +38,8 @@ class Case:
     `gpu`: field -> values of GPU 0; `also`: whole series -> values; samples are a minute apart.
     `labels`: labels of the firing alert in addition to those of its subject (`of`). `workload`:
     whether a pod has the GPU. `pods`: the pods that the alert names. `value`: $value. `said`:
-    annotations that differ from their template with the labels filled in.
+    annotations that differ from their template with the labels filled in. `divided`: the GPU has
+    two MIG instances, for which the exporter repeats each value.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Case:
     said: dict[str, str] = field(default_factory=dict)
     style: str = "before 4.8.3"
     restart: bool = False
+    divided: bool = False
 
 
 def samples(text: str) -> list[str]:
@@ -84,6 +86,8 @@ def series(case: Case) -> Iterator[dict[str, str]]:
     for text, values in case.also.items():
         yield {"series": text, "values": " ".join(samples(values))}
     used = {"DCGM_FI_DEV_GPU_UTIL": f"50*{case.at + 1}", **case.gpu} if case.gpu else {}
+    if case.divided:
+        used |= {_of_instance(name, number): used[name] for name in list(used) for number in (1, 2)}
     for name, values in used.items():
         measured = samples(values)
         if not case.restart:
@@ -94,6 +98,13 @@ def series(case: Case) -> Iterator[dict[str, str]]:
         second = ["_"] * (end + GAP) + measured[end + GAP :]
         for pod, part in (("1", first), ("2", second)):
             yield {"series": _labelled(name, case, pod), "values": " ".join(part)}
+
+
+def _of_instance(name: str, number: int) -> str:
+    """The series of a MIG instance. `name` may contain labels."""
+    name, _, more = name.partition("{")
+    own = [f'GPU_I_ID="{number}"', 'GPU_I_PROFILE="3g.40gb"', *([more.rstrip("}")] if more else [])]
+    return f"{name}{{{', '.join(own)}}}"
 
 
 def _labelled(name: str, case: Case, exporter: str) -> str:
@@ -137,7 +148,7 @@ def _case(name: str, base: Mapping[str, Any], entry: Mapping[str, Any], *, fires
 
 
 def _derived(content: Mapping[str, Any]) -> Iterator[Case]:
-    """Every way to label, a restart of the exporter, and each series missing once."""
+    """Every way to label, an exporter that restarts, MIG instances, each series missing once."""
     base = content.get("base", {})
     firing = [
         _case(f"fires: {name}", base, entry, fires=True) for name, entry in content["fires"].items()
@@ -149,6 +160,8 @@ def _derived(content: Mapping[str, Any]) -> Iterator[Case]:
             yield replace(case, name=f"{case.name}, labels {style}", style=style)
         if not content.get("no_restart"):
             yield replace(case, name=f"{case.name}, exporter restarts", restart=True)
+        if case.of == "gpu":
+            yield replace(case, name=f"{case.name}, two MIG instances", divided=True)
     case, without = firing[0], content.get("without", {})
     for part in ("gpu", "also"):
         for name in getattr(case, part):
