@@ -10,7 +10,7 @@ gpu_cluster = (
         "cluster_kubeconfig": "~/.kube/config",
         "cluster_context": "prod",
         "monitoring_prometheus": "existing",  # kube-prometheus-stack is not installed
-        "monitoring_monitor_labels": {"release": "kps"},  # what its Prometheus selects
+        "monitoring_monitor_labels": {"release": "kps"},  # not set: what its selectors ask for
         "monitoring_rule_labels": {"release": "kps"},
         "monitoring_dashboards": True,
         "device_plugin_enabled": False,  # another team runs it

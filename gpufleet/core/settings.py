@@ -125,14 +125,16 @@ class RoleSettings(BaseModel):
 
 
 def values_of(annotation: Any) -> str:
-    """Describes in words the values that a field accepts."""
+    """Describes in words the values that a field accepts: by a text in its annotation, else by its
+    type."""
     if annotation in (bool, int, str):
         return {bool: "True, False", int: "a number", str: "text"}[annotation]
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return ", ".join(f'`"{part}"`' for part in parts)
     if hasattr(annotation, "__metadata__"):
-        return values_of(parts[0])
+        texts = (part for part in annotation.__metadata__ if isinstance(part, str))
+        return next(texts, None) or values_of(parts[0])
     if origin is dict:
         return "a mapping"
     if origin in (tuple, list):

@@ -66,8 +66,16 @@ def _check_lines(value: str) -> str:
     return value
 
 
-Layouts = Annotated[dict[str, Layout], BeforeValidator(_parse_layouts)]
-Clocks = Annotated[tuple[int, int] | Literal["default"], BeforeValidator(_parse_clocks)]
+Layouts = Annotated[
+    dict[str, Layout],
+    BeforeValidator(_parse_layouts),
+    "text, a list of texts, or a mapping by index",
+]
+Clocks = Annotated[
+    tuple[int, int] | Literal["default"],
+    BeforeValidator(_parse_clocks),
+    'a number, a list of two numbers, or `"default"`',
+]
 ComputeMode = Literal["default", "exclusive-process", "prohibited"]
 Sharing = Literal["none", "time-slicing", "mps", "dra"]
 MigStrategy = Literal["mixed", "single"]

@@ -151,7 +151,8 @@ PACKAGES_RELOAD = warning(
     "`systemctl daemon-reload`, which can take the GPUs from these containers (`Failed to "
     "initialize NVML: Unknown Error`).",
     "Run again when no container has a GPU, for example on a drained node. Otherwise restart the "
-    "containers that lost their GPUs.",
+    "containers that lost their GPUs. To prevent it: `gpufleet explain 'Failed to initialize NVML: "
+    "Unknown Error'`.",
 )
 
 EXTRA_FAILED = warning(
