@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -136,6 +136,15 @@ def gpu_of(offered: Iterable[str]) -> str:
     order = (f"{GPU_PREFIX}gpu", f"{GPU_PREFIX}mig-", GPU_PREFIX)
     found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
     return next(iter(found), "")
+
+
+def resources_to_try(offered: Collection[str]) -> list[str]:
+    """The resources that a node is checked with, a pod for each: GPUs and MIG devices of each
+    profile, else another NVIDIA device, if any.
+
+    Example: nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb of a GPU with both profiles.
+    """
+    return sorted(filter(is_gpu, offered)) or [name for name in (gpu_of(offered),) if name]
 
 
 def missing_resources(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:

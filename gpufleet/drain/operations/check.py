@@ -163,21 +163,21 @@ def run_pod(
         except ApiError as error:  # a webhook may be unavailable while the node returns
             said = one_line(error.message or error.reason)
             if time.monotonic() >= ends or over_in(CHECK_POLL_SECONDS):
-                return f"a GPU pod is refused: {said}"
+                return f"a pod with {gpu} is refused: {said}"
     path = f"{PODS}/{pod['metadata']['name']}"
     try:
         while time.monotonic() < ends and not over_in(CHECK_POLL_SECONDS):
             found = api.find(path)
             if found is None:
-                return "another user deleted the GPU pod"
+                return f"another user deleted the pod with {gpu}"
             pod = found
             phase = pod["status"].get("phase")
             ended = _state_of(pod)[0].get("terminated") or {}
             if phase == "Succeeded" or ended.get("exitCode") == 0:
                 return None  # a container that a webhook added may run on
             if phase == "Failed" or ended:
-                return f"a GPU pod failed: {_said(pod)}"
-        return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
+                return f"a pod with {gpu} failed: {_said(pod)}"
+        return f"a pod with {gpu} did not end within {seconds:.0f} s: {_said(pod)}"
     finally:
         _delete(api, pod)
 

@@ -25,6 +25,7 @@ from gpufleet.drain.nodes import (
     is_node_ready,
     is_other,
     is_our_cordon,
+    resources_to_try,
     taken_of,
     why_not_begun,
 )
@@ -190,9 +191,8 @@ class ClusterNodes:
 
     def check(self, host: str, image: str, seconds: float, offers: Offers = ()) -> str | None:
         """Wait until clients are back and the node offers its GPUs again, or one of `offers`, and
-        run a pod that sees one. Returns why that failed, or None. The node stays cordoned. If
-        another user uncordoned it, nothing is checked. Raises ClusterProblem if the API does
-        not answer at the end, which says nothing about the host."""
+        run a pod with each kind of GPU. Returns why that failed, or None. If another user
+        uncordoned the node, nothing is checked. Raises ClusterProblem if the API is silent."""
         self.unchecked.pop(host, None)
         ends = time.monotonic() + seconds
         while True:
@@ -215,11 +215,14 @@ class ClusterNodes:
             raise silent
         if problem and not (problem == NODE_OFFERS_NO_GPU and self.goes_back):
             return problem  # before a roll-back, a user may have removed the plugin
-        gpu = gpu_of({} if offers else taken_of(node).gpus) or gpu_of(gpus_of(node))
-        if not gpu:
+        before = {} if offers else taken_of(node).gpus
+        wanted = resources_to_try(before or gpus_of(node))
+        if not wanted:
             self.unchecked[host] = "no GPU pod ran on the node: it offers no GPU"
-            return None
-        return check.run_pod(self.api, node, image, gpu, seconds, self.stopping.wait)
+        pods = (
+            check.run_pod(self.api, node, image, gpu, seconds, self.stopping.wait) for gpu in wanted
+        )
+        return next(filter(None, pods), None)
 
     def give_back(self, host: str) -> str:
         """Remove everything that the run wrote to a node. Returns a note, or "": the node is gone,

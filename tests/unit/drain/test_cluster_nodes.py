@@ -214,7 +214,8 @@ def test_a_pod_that_appears_after_the_drain_stops_the_change() -> None:
     (lambda api: api.nodes["n"]["status"].update(allocatable={"nvidia.com/gpu": "7"}),
      "the node offers less: nvidia.com/gpu: 7 of 8"),
     (lambda api: api.nodes["n"]["status"].update(conditions=[]), "the node is not Ready"),
-    (lambda api: api.problems.update({"default/pods": REFUSED}), "a GPU pod is refused: no"),
+    (lambda api: api.problems.update({"default/pods": REFUSED}),
+     "a pod with nvidia.com/gpu is refused: no"),
 ])  # fmt: skip
 def test_why_a_changed_node_is_not_returned(spoil: Any, said: str) -> None:
     plugin = make_pod("plugin", "DaemonSet", owner="plugin")
@@ -334,30 +335,32 @@ def test_an_annotation_that_cannot_be_used_is_as_none(text: str) -> None:
 MIXED = ({"nvidia.com/mig-1g.10gb": 7, "nvidia.com/gpu": 1}, {"nvidia.com/gpu": 8})
 
 
+BOTH = ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb"]
+
+
 @pytest.mark.parametrize(
     ("offered", "asks"),
     [
-        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "1"}, "nvidia.com/gpu"),
-        ({"nvidia.com/mig-1g.10gb": "14", "nvidia.com/gpu": "2", "nvidia.com/gpumem": "80"},
-         "nvidia.com/gpu"),
-        ({"nvidia.com/gpu.shared": "32", "nvidia.com/mig-3g.40gb": "0"}, "nvidia.com/gpu.shared"),
-        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "2"}, ""),
-        ({"nvidia.com/mig-1g.10gb": "7"}, ""),
-        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "1", "nvidia.com/mig-3g.40gb": "1"}, ""),
-        ({"nvidia.com/gpu": "1Ki"}, ""),
-        ({}, ""),
+        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "1"}, BOTH),
+        ({"nvidia.com/mig-1g.10gb": "14", "nvidia.com/gpu": "2", "nvidia.com/gpumem": "80"}, BOTH),
+        ({"nvidia.com/gpu.shared": "32", "nvidia.com/mig-3g.40gb": "0"}, ["nvidia.com/gpu.shared"]),
+        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "2"}, []),
+        ({"nvidia.com/mig-1g.10gb": "7"}, []),
+        ({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "1", "nvidia.com/mig-3g.40gb": "1"}, []),
+        ({"nvidia.com/gpu": "1Ki"}, []),
+        ({}, []),
     ],
 )  # fmt: skip
 def test_after_a_change_of_its_layout_a_node_offers_what_it_gives(
-    offered: dict[str, str], asks: str
+    offered: dict[str, str], asks: list[str]
 ) -> None:
-    """Fewer whole GPUs are wanted then, and the pod asks for what is there."""
+    """Fewer whole GPUs are wanted then, and a pod runs with each kind that is there."""
     api, nodes = drained(make_pod("train"))
     api.nodes["n"]["status"]["allocatable"] = offered
     problem = nodes.check("h", "image", 60.0 if asks else 0.0, MIXED)
     assert (problem is None) == bool(asks), problem
     limits = [each["spec"]["containers"][0]["resources"]["limits"] for each in api.created]
-    assert limits == ([{asks: "1"}] if asks else [])
+    assert limits == [{resource: "1"} for resource in asks]
 
 
 def test_a_node_of_mig_devices_alone_is_checked_with_one() -> None:

@@ -84,7 +84,10 @@ def test_a_refusal_is_known_before_the_drain() -> None:
 
 def test_a_refusal_for_a_moment_is_waited_for() -> None:
     assert run(Api(QUOTA, QUOTA)) is None
-    assert run(Api(*[QUOTA] * 10_000), 0.01) == "a GPU pod is refused: exceeded quota: gpus"
+    assert (
+        run(Api(*[QUOTA] * 10_000), 0.01)
+        == "a pod with nvidia.com/gpu is refused: exceeded quota: gpus"
+    )
 
 
 def pull(api: Api, seconds: float = 5.0) -> Pull:
@@ -121,7 +124,9 @@ def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
     assert api.tried == 1
 
 
-@pytest.mark.parametrize(("code", "why"), [(0, None), (1, "a GPU pod failed: Error")])
+@pytest.mark.parametrize(
+    ("code", "why"), [(0, None), (1, "a pod with nvidia.com/gpu failed: Error")]
+)
 def test_a_pod_has_ended_when_our_container_has(code: int, why: str | None) -> None:
     """linkerd/linkerd2#7279: the proxy of a service mesh in the namespace default runs on."""
     ended = container({"terminated": {"exitCode": code, "reason": "Error"}})
