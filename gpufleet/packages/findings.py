@@ -7,8 +7,8 @@ from gpufleet.core.findings import blocker, info, warning
 CONFLICTING_REPOSITORY = blocker(
     "GF301",
     "Conflicting repository entries",
-    "The host's entries of a repository differ: {files}; {manager} {effect}.",
-    "On the host, back up and remove {entries}{skip}. Then run again.",
+    "The host's entries of a repository differ: {files}. {effect}.",
+    "On the host, back up and remove {entries}. Then run again.",
 )
 
 REVOKED_KEY = warning(

@@ -26,7 +26,6 @@ from gpufleet.packages.yum_files import other_sections, read_sections, users_set
 _RPM_KEY = "gpg-pubkey-"  # name of the rpm package of a key
 SECRET, PUBLIC = 0o600, 0o644  # modes of files with and without a password
 # The package manager's reaction to entries that differ. Other managers use at most one entry.
-_EFFECTS = {"apt": "reads no source at all while both are there"}
 _OPTIONAL = ("driver", "toolkit")  # roles with a setting ROLE_enabled
 _SHORT = 8  # digits of a short fingerprint in some facts
 
@@ -260,7 +259,7 @@ def _conflict(
     repository: Repository, place: str, paths: Sequence[str], facts: NodeFacts
 ) -> Finding:
     """The finding about files that configure one repository differently."""
-    place, skip = plain_urls(place), ""
+    place = plain_urls(place)
     users = [path for path in paths if path != repository.file or path in facts.files]
     if len(users) == len(paths):
         files = f"{', '.join(users)} configure the same repository, {place}, with different options"
@@ -272,11 +271,8 @@ def _conflict(
         )
         entries = f"the one in {' and '.join(users)}"
         if repository.role in _OPTIONAL:
-            skip = f", or set {repository.role}_enabled = False for this host"
-    return findings.CONFLICTING_REPOSITORY(
-        files=files,
-        effect=_EFFECTS.get(repository.manager, "uses at most one of them"),
-        manager=repository.manager,
-        entries=entries,
-        skip=skip,
-    )
+            entries += f", or set {repository.role}_enabled = False for this host"
+    effect = f"{repository.manager} uses at most one of them"
+    if repository.manager == "apt":
+        effect = "While both are there, apt reads no source at all"
+    return findings.CONFLICTING_REPOSITORY(files=files, effect=effect, entries=entries)
