@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -138,13 +138,15 @@ def gpu_of(offered: Iterable[str]) -> str:
     return next(iter(found), "")
 
 
-def resources_to_try(offered: Collection[str]) -> list[str]:
+def resources_to_try(offered: Mapping[str, str], held: Mapping[str, int]) -> list[str]:
     """The resources that a node is checked with, a pod for each: GPUs and MIG devices of each
-    profile, else another NVIDIA device, if any.
+    profile, else another NVIDIA device, if any. Left out: those that pods on the node hold
+    completely. `offered`: resource -> number; `held`: resource -> number.
 
     Example: nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb of a GPU with both profiles.
     """
-    return sorted(filter(is_gpu, offered)) or [name for name in (gpu_of(offered),) if name]
+    found = sorted(filter(is_gpu, offered)) or [name for name in (gpu_of(offered),) if name]
+    return [name for name in found if held.get(name, 0) < _number(offered[name])]
 
 
 def missing_resources(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,6 +151,17 @@ def owner_of(pod: Pod) -> Mapping[str, Any]:
 def owner_name(pod: Pod) -> str:
     """The controller of a pod, with its namespace."""
     return one_line(f"{pod['metadata']['namespace']}/{owner_of(pod).get('name', '')}")
+
+
+def count_requests(pods: Iterable[Pod]) -> Counter[str]:
+    """Resource -> number that the containers of pods request, except of pods that have ended."""
+    found: Counter[str] = Counter()
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            for each in pod["spec"].get("containers") or ():
+                limits = (each.get("resources") or {}).get("limits") or {}
+                found.update({name: int(n) for name, n in limits.items() if str(n).isdecimal()})
+    return found
 
 
 def is_pod_ready(pod: Pod) -> bool:

@@ -10,11 +10,10 @@ from gpufleet.core.names import list_names
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.existing import device_plugins, existing_nfds, offering_nodes, silent_nodes
 from gpufleet.gpu_stack.model import StackBuilder
-from gpufleet.gpu_stack.node_sharing import DRA_LABEL
 from gpufleet.gpu_stack.sharing_checks import check_node_sharing, config_texts
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release
-from gpufleet.kube.node_answers import load_node_kinds
+from gpufleet.kube.node_answers import DRA_LABEL, is_dra_node, load_node_kinds
 
 TWO_PLUGINS = "both advertise the same GPUs"
 PLUGIN_LIMITED = (
@@ -58,8 +57,11 @@ def plan_plugin(build: StackBuilder) -> Release | None:
         dra_label=DRA_LABEL,
     )
     release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values)
-    served = tuple(name for name in build.gpu_nodes if name not in build.sharing.dra)
+    away = {node.name for node in build.facts.nodes if is_dra_node(node.labels)}
+    served = tuple(name for name in build.gpu_nodes if name not in {*build.sharing.dra, *away})
     needed = {PLUGIN: served} if build.gpu_nodes else {}
+    if build.gpu_nodes and not served:
+        needed[f"{PLUGIN}-gpu-feature-discovery"] = ()
     ready = replace(release.ready, nodes={**release.ready.nodes, **needed}, offering=True)
     return replace(release, ready=ready)
 

@@ -13,14 +13,15 @@ from typing import Any
 from gpufleet.core.entries import Sourced, entry_loader
 from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
-from gpufleet.gpu_stack.existing import device_plugins, dra_drivers
+from gpufleet.gpu_stack.existing import dra_drivers, foreign_plugins
 from gpufleet.gpu_stack.model import StackBuilder
-from gpufleet.gpu_stack.node_sharing import DRA_LABEL, HostData
+from gpufleet.gpu_stack.node_sharing import HostData
 from gpufleet.gpu_stack.sharing_checks import Refusal, report_refusals
 from gpufleet.helm.builder import DRA, PLUGIN, chart_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterNode
-from gpufleet.kube.node_answers import has_gpus
+from gpufleet.kube.node_answers import DRA_LABEL, has_gpus, is_dra_node
+from gpufleet.kube.scheduling import fitting_nodes
 
 DAEMONSET = f"{DRA}-kubelet-plugin"  # of the chart
 TERMS = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
@@ -65,7 +66,8 @@ def plan_dra(build: StackBuilder, plugin: Release | None, data: HostData) -> Rel
             *_of_mig(build, release, needs),
         ],
     )
-    served = tuple(name for name in build.sharing.dra if name in build.gpu_nodes)
+    labelled = {node.name for node in build.facts.nodes if is_dra_node(node.labels)}
+    served = tuple(name for name in build.sharing.dra if not build.managed(DRA) or name in labelled)
     labels = {**release.ready.labels, DRA_LABEL: "true"}
     return replace(release, ready=replace(release.ready, nodes={DAEMONSET: served}, labels=labels))
 
@@ -128,16 +130,15 @@ def _of_drivers(build: StackBuilder) -> Iterator[Refusal]:
 
 def _of_plugins(build: StackBuilder, plugin: Release | None) -> Iterator[Refusal]:
     """Nodes on which a device plugin runs too, or could run."""
-    others = device_plugins(build)
-    offering = [
-        node.name
-        for node in build.facts.nodes
-        if node.name in build.sharing.dra and has_gpus(node.allocatable)
-    ]
-    if plugin is None or others:
-        there = others[0] if others else "a device plugin"
-        instead = "Remove that plugin from these nodes first, or use another gpu_sharing."
-        yield offering, f"{there} advertises their GPUs", instead
+    nodes = [node for node in build.facts.nodes if node.name in build.sharing.dra]
+    instead = "Remove that plugin from these nodes first, or use another gpu_sharing."
+    others = foreign_plugins(build)
+    for work in others:
+        reached = [node.name for node in fitting_nodes(work.placement, nodes)]
+        yield reached, f"{work.ref} would advertise their GPUs", instead
+    if plugin is None and not others:
+        offering = [node.name for node in nodes if has_gpus(node.allocatable)]
+        yield offering, "a device plugin advertises their GPUs", instead
     if plugin and not _keeps_away(plugin.values):
         why = f"with affinity in device_plugin_values, {PLUGIN} would run on them, too"
         instead = (

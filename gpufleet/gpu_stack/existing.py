@@ -27,6 +27,14 @@ def device_plugins(build: StackBuilder) -> list[str]:
     return build.others(_not_operated(build, build.catalog.plugin_signs.fits), chart=PLUGIN)
 
 
+def foreign_plugins(build: StackBuilder) -> list[Workload]:
+    """The same as workloads that have pods or may have some."""
+    fits = _not_operated(build, build.catalog.plugin_signs.fits)
+    return [
+        work for work in build.facts.workloads if fits(work) and not build.is_ours(work, PLUGIN)
+    ]
+
+
 def dra_drivers(build: StackBuilder) -> list[str]:
     """DRA drivers for NVIDIA GPUs that gpufleet did not install."""
     return build.others(build.catalog.dra_signs.fits, chart=DRA)

@@ -2,9 +2,7 @@
 label of the node names, or another label gives the node to the DRA driver. Pure.
 
 Sources: https://github.com/NVIDIA/k8s-device-plugin (read 2026-11-29): README.md, "Updating
-Per-Node Configuration With a Node Label"; internal/rm/rm.go for the names of resources;
-https://github.com/NVIDIA/cloud-native-docs/blob/main/gpu-operator/dra-intro-install.rst (read
-2026-11-29) for the label of the DRA driver
+Per-Node Configuration With a Node Label"; internal/rm/rm.go for the names of resources
 """
 
 from __future__ import annotations
@@ -25,11 +23,10 @@ from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR
 from gpufleet.kube.facts import ClusterFacts, ClusterNode
-from gpufleet.kube.node_answers import GPU_RESOURCE, is_gpu
+from gpufleet.kube.node_answers import DRA_LABEL, GPU_RESOURCE, is_dra_node, is_gpu
 
 HostData = Mapping[str, Mapping[str, Any]]  # host of the inventory -> its data
 CONFIG_LABEL = "nvidia.com/device-plugin.config"  # of a node; its value: a configuration
-DRA_LABEL = "nvidia.com/dra-kubelet-plugin"  # of a node; the DRA driver serves it if it is "true"
 OWN_LABELS = frozenset((CONFIG_LABEL, DRA_LABEL))  # gpufleet sets one of them per node, or none
 GPU_COUNT, MIG_STRATEGY = "nvidia.com/gpu.count", "nvidia.com/mig.strategy"  # labels of GFD
 SHARED = "shared"  # the configuration of nodes without a label, with device_plugin_time_slicing
@@ -208,6 +205,15 @@ def label_changes(
     names = {config.name for config in sharing.configs()}
     for node in facts.nodes:
         label, wanted = sharing.label_of(node.name)
+        by_hand = is_dra_node(node.labels) and DRA_LABEL not in node.own_labels
+        if by_hand and node.name not in sharing.dra:
+            left.append(
+                findings.LABEL_OF_OTHERS(
+                    node=node.name, label=DRA_LABEL, found=node.labels[DRA_LABEL],
+                    wanted=wanted or "none",
+                )
+            )  # fmt: skip
+            continue
         there, ours = node.labels.get(label, ""), OWN_LABELS & {*node.own_labels}
         if not (wanted or ours) or (wanted == there and ours <= {label}):
             continue
@@ -226,7 +232,7 @@ def label_changes(
 def _disturbs(sharing: NodeSharing, node: ClusterNode) -> bool:
     """True if a node's wanted labels offer its present GPUs in another way. Until a node has MIG
     devices, the strategy `mixed` has no effect."""
-    by_dra = node.labels.get(DRA_LABEL) == "true"
+    by_dra = is_dra_node(node.labels)
     if by_dra or node.name in sharing.dra:
         return by_dra != (node.name in sharing.dra)
     mode = sharing.modes.get(node.name, sharing.default)

@@ -163,10 +163,11 @@ def _disrupted(
     which test nodes, do not count."""
     gone = [each for each in releases if each.name in ADVERTISING]
     tests = {each.namespace for each in gone if each.name == OPERATOR}
+    claims = any(each.name == DRA for each in gone)
     pods = [
         ref_of(pod, "Pod")
         for pod in remains.pods
-        if uses_gpus(pod) and pod["metadata"].get("namespace") not in tests
+        if uses_gpus(pod, claims=claims) and pod["metadata"].get("namespace") not in tests
     ]
     if gone and pods and not settings.cluster.allow_disruption:
         yield findings.PODS_USE_GPUS(

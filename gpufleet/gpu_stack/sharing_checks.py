@@ -21,6 +21,7 @@ from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.node_sharing import LabelChange, NodeSharing, label_changes
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import DRA, OPERATOR, PLUGIN
+from gpufleet.helm.chart_values import same_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts
 
@@ -157,7 +158,7 @@ def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tupl
     sharing, facts = build.sharing, build.facts
     ours = [release for release in releases if release.chart in (PLUGIN, OPERATOR)]
     drivers = [release for release in releases if release.chart == DRA]
-    if _is_awaited(facts, [*ours, *drivers]):
+    if _is_awaited(facts, [*ours, *drivers], bool(sharing.dra)):
         return ()
     offered = NodeSharing(
         sharing.default,
@@ -173,21 +174,23 @@ def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tupl
     return tuple(changes)
 
 
-def _is_awaited(facts: ClusterFacts, releases: Sequence[Release]) -> bool:
-    """True if Flux or Argo CD has yet to install what labels of nodes refer to."""
+def _is_awaited(facts: ClusterFacts, releases: Sequence[Release], dra: bool) -> bool:
+    """True if Flux or Argo CD has yet to install what labels of nodes refer to. `dra`: also where
+    the plugin's pods run, which must not be on nodes of the DRA driver."""
     live = [facts.release(release.namespace, release.name) for release in releases]
     if not any(found and found.keeper for found in live):
         return False
     return any(
-        found is None or _configs_of(found.values) != _configs_of(release.values)
+        found is None
+        or not same_values(_configs_of(found.values, dra), _configs_of(release.values, dra))
         for release, found in zip(releases, live, strict=True)
     )
 
 
-def _configs_of(values: Mapping[str, Any]) -> tuple[object, object]:
-    """The plugin's configurations in the values of a chart, and where its pods run."""
+def _configs_of(values: Mapping[str, Any], dra: bool) -> tuple[object, object]:
+    """The plugin's configurations in the values of a chart, and with `dra` where its pods run."""
     configs = value_at(values, "config.map") or value_at(values, CONFIGS) or {}
-    return configs, value_at(values, "affinity")
+    return configs, value_at(values, "affinity") if dra else None
 
 
 def refuse_with_pods(

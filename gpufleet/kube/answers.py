@@ -60,7 +60,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         server=parse_version(found["version"]),
         apis=parse_apis(found["groups"]),
         nodes=tuple(map(parse_node, found["nodes"])),
-        gpu_pods=gpu_pods_by_node(found["pods"]),
+        gpu_pods=gpu_pods_by_node(found["pods"], found["nodes"]),
         crds=parse_crds(found["crds"], found["resources"]),
         releases=releases,
         own_releases=installed_releases(found["own_releases"]),

@@ -12,6 +12,7 @@ from gpufleet.core.entries import Entry, Sourced, entry_loader
 Answer = Mapping[str, Any]
 GPU_RESOURCE = "nvidia.com/gpu"  # https://github.com/NVIDIA/k8s-device-plugin (read 2026-11-20)
 GPU_VARIANTS = (f"{GPU_RESOURCE}.", "nvidia.com/mig-")  # beginnings of names
+DRA_LABEL = "gpufleet/dra-driver"  # of a node; the DRA driver serves it if it is "true"
 LABEL_FIELD_MANAGER = "gpufleet-labels"  # field manager of labels that gpufleet applies to nodes
 _OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
 _QUANTITY = re.compile(r"(\d+)(k|M)?")
@@ -95,13 +96,18 @@ class NodeKinds(Entry):
 load_node_kinds = entry_loader(NodeKinds, "kube/node_kinds")
 
 
-def uses_gpus(pod: Answer) -> bool:
-    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices, or claims
-    devices: the claim may be for GPUs."""
+def is_dra_node(labels: Mapping[str, str]) -> bool:
+    """True if a node with these labels has its GPUs from the DRA driver that gpufleet installs."""
+    return labels.get(DRA_LABEL) == "true"
+
+
+def uses_gpus(pod: Answer, *, claims: bool = False) -> bool:
+    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices. `claims`:
+    also if it claims devices, which may be GPUs of the DRA driver."""
     spec, status = pod["spec"], pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return False
-    if spec.get("resourceClaims"):
+    if claims and spec.get("resourceClaims"):
         return True
     for each in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         limits = (each.get("resources") or {}).get("limits") or {}
@@ -110,11 +116,14 @@ def uses_gpus(pod: Answer) -> bool:
     return False
 
 
-def gpu_pods_by_node(pods: Iterable[Answer]) -> dict[str, tuple[str, ...]]:
-    """Node -> its pods with GPUs, as NAMESPACE/NAME."""
+def gpu_pods_by_node(pods: Iterable[Answer], nodes: Iterable[Answer]) -> dict[str, tuple[str, ...]]:
+    """Node -> its pods with GPUs, as NAMESPACE/NAME: on a node of the DRA driver, also pods that
+    claim devices."""
     found: dict[str, tuple[str, ...]] = {}
+    dra = {node["metadata"]["name"] for node in nodes
+           if is_dra_node(node["metadata"].get("labels") or {})}  # fmt: skip
     for pod in pods:
-        if uses_gpus(pod):
+        if uses_gpus(pod, claims=pod["spec"].get("nodeName") in dra):
             about, node = pod["metadata"], str(pod["spec"]["nodeName"])
             name = f"{about.get('namespace') or ''}/{about['name']}"
             found[node] = (*found.get(node, ()), name)

@@ -34,7 +34,8 @@ class RecordingRule(Entry):
 
 
 class Alert(Entry):
-    """One rule. `reason`: why it has this threshold; `source`: the page that it is from."""
+    """One rule. `reason`: why it has this threshold; `source`: the page that it is from;
+    `per_instance`: a MIG instance has a value of its own, and an alert of its own."""
 
     name: Annotated[str, StringConstraints(pattern=r"^Gpu[A-Za-z]+$")]
     topic: str
@@ -47,6 +48,7 @@ class Alert(Entry):
     source: str = ""
     optional: tuple[str, ...] = ()  # fields without which the alert works as well
     upgrade: Literal["", "ignore"] = ""
+    per_instance: bool = False
     doctor: tuple[str, ...] = ()  # checks of the doctor that confirm it
 
     @property

@@ -74,10 +74,11 @@ def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str
 
 
 def _alert_expr(catalog: AlertCatalog, alert: Alert) -> str:
-    """The expression of an alert. About a GPU that is divided it sends one alert: the exporter
-    repeats temperature, errors and other values of the GPU for each of its MIG instances."""
+    """The expression of an alert. About a GPU that is divided it sends one alert, because the
+    exporter repeats values of the GPU, such as its temperature, for each MIG instance; except where
+    an instance has a value of its own."""
     expr = expand_macros(catalog, alert.expr)
-    if "[[gpu]]" not in alert.summary:
+    if "[[gpu]]" not in alert.summary or alert.per_instance:
         return expr
     return _call(f"max without ({', '.join(_OF_AN_INSTANCE)})", [expr])
 

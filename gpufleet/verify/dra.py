@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpufleet.core.merge import value_at
+from gpufleet.verify.answers import is_gpu_name
 from gpufleet.verify.sharing import Data, count_mig_devices
 
 RESOURCE_SLICES = ("resource.k8s.io", "v1", "resourceslices")
 DRA_DRIVER = "gpu.nvidia.com"
-NODE_LABEL = "nvidia.com/dra-kubelet-plugin"  # the driver serves nodes on which it is "true"
+NODE_LABEL = "gpufleet/dra-driver"  # the driver serves nodes on which it is "true"
 WHOLE_GPU, MIG_PART = "gpu", "mig"  # types of devices
 Slice = Mapping[str, Any]
 
@@ -24,13 +25,16 @@ def uses_dra(keys: Data) -> bool:
     return keys.get("gpu_sharing") == "dra"
 
 
-def dra_problems(
-    name: str, keys: Data, labels: Mapping[str, str], slices: Iterable[Slice], gpus: int | None
-) -> list[str]:
+def dra_problems(node: Any, keys: Data, slices: Iterable[Slice], gpus: int | None) -> list[str]:
     """How a node differs from its keys. `slices`: of all nodes; `gpus`: of its host, None if
-    unknown. A GPU counts if the driver offers it or a MIG device of it."""
-    there = labels.get(NODE_LABEL) or "none"
+    unknown. A GPU counts if the driver offers it or a MIG device of it. A device plugin must not
+    advertise GPUs of the node, too."""
+    name = node.metadata.name
+    there = (node.metadata.labels or {}).get(NODE_LABEL) or "none"
     wrong = [] if there == "true" else [f"label {NODE_LABEL} is {there} instead of true"]
+    resources = (node.status.allocatable or {}).items()
+    twice = [each for each, count in resources if is_gpu_name(each) and count != "0"]
+    wrong += [f"a device plugin advertises {each}, too" for each in twice]
     devices = list(_devices_of(name, slices))
     if not devices:
         return [*wrong, f"no ResourceSlice of {DRA_DRIVER} with a device"]

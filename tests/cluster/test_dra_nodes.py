@@ -10,7 +10,7 @@ from kubernetes import client
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.stacking import Bench
 
-LABEL = "nvidia.com/dra-kubelet-plugin"
+LABEL = "gpufleet/dra-driver"
 PLUGIN, DRIVER = "nvidia-device-plugin", "dra-driver-nvidia-gpu"
 SLICES = ("resource.k8s.io", "v1", "resourceslices")
 CLAIMED = {"gpu_sharing": "dra"}
@@ -79,6 +79,11 @@ def test_a_node_moves_to_the_dra_driver_and_back(current: Bench) -> None:
     check = "gpus_can_be_claimed"
     assert current.verify(check, **NO_MONITORING)[check]["code"] == "GF752"
     publish(current, first, 8)
+    assert (
+        "advertises nvidia.com/gpu, too" in current.verify(check, **NO_MONITORING)[check]["message"]
+    )
+    no_gpus = {"status": {"allocatable": {"nvidia.com/gpu": "0"}}}  # as the kubelet says it
+    current.core.patch_node_status(first, no_gpus)
     assert current.verify(check, **NO_MONITORING)[check]["outcome"] == "passed"
     plugin = "plugin_on_every_gpu_node"
     assert current.verify(plugin, **NO_MONITORING)[plugin]["outcome"] == "passed"
@@ -89,6 +94,23 @@ def test_a_node_moves_to_the_dra_driver_and_back(current: Bench) -> None:
     assert labelled(current) == []
     assert wait_until(lambda: nodes_with(current, PLUGIN) == every, SECONDS)
     assert wait_until(lambda: nodes_with(current, f"{DRIVER}-kubelet-plugin") == set(), SECONDS)
+
+
+@pytest.mark.extended
+def test_all_nodes_move_to_the_dra_driver_and_back(current: Bench) -> None:
+    every = gpu_nodes(current)
+    current.nodes = dict.fromkeys(every, CLAIMED)
+    done = current.deploy(**NO_MONITORING)
+    assert done.returncode == 0, done.output
+    assert sorted(labelled(current)) == sorted(every)
+    assert wait_until(lambda: nodes_with(current, PLUGIN) == set(), SECONDS)
+    again = current.deploy(**NO_MONITORING)
+    assert (again.report["changed"], "GF838" in again.codes) == (0, False), again.output
+    current.nodes = {name: {} for name in every}
+    back = current.deploy(**NO_MONITORING)
+    assert back.returncode == 0, back.output
+    assert labelled(current) == []
+    assert wait_until(lambda: nodes_with(current, PLUGIN) == {*every}, SECONDS)
 
 
 @pytest.mark.extended

@@ -160,7 +160,7 @@ def _derived(content: Mapping[str, Any]) -> Iterator[Case]:
             yield replace(case, name=f"{case.name}, labels {style}", style=style)
         if not content.get("no_restart"):
             yield replace(case, name=f"{case.name}, exporter restarts", restart=True)
-        if case.of == "gpu":
+        if case.of == "gpu" and not content.get("no_instances"):
             yield replace(case, name=f"{case.name}, two MIG instances", divided=True)
     case, without = firing[0], content.get("without", {})
     for part in ("gpu", "also"):

@@ -145,8 +145,8 @@ def test_gpus_can_be_claimed(cluster: CheckedCluster) -> None:
     cluster.need(judged, 'no node has gpu_sharing = "dra"')
     slices, wrong = cluster.custom(RESOURCE_SLICES), []
     for node, keys in judged:
-        name, labels = node.metadata.name, node.metadata.labels or {}
-        problems = dra_problems(name, keys, labels, slices, cluster.count_gpus(name))
+        name = node.metadata.name
+        problems = dra_problems(node, keys, slices, cluster.count_gpus(name))
         wrong += [f"{name}: {', '.join(problems)}"] if problems else []
     expected = f"all GPUs of {count_noun(len(judged), 'node')}"
     cluster.expect(not wrong, kinds.NOT_CLAIMABLE, expected, "; ".join(wrong))
@@ -186,9 +186,11 @@ def _ports(pod: Any) -> set[int]:
 
 def test_plugin_on_every_gpu_node(cluster: CheckedCluster) -> None:
     """A ready pod of the device plugin is on every node with GPUs, if gpufleet manages it."""
+    claimed = [node.metadata.name for node, _ in _claimed_nodes(cluster)]
+    others = [node for node in cluster.gpu_nodes if node.metadata.name not in claimed]
     cluster.need(
         _is_managed(cluster, "nvidia-device-plugin", "device_plugin_enabled")
-        or not all(_advertises(node) for node in cluster.gpu_nodes),
+        or not all(_advertises(node) for node in others),
         "gpufleet has not installed the device plugin, and another one advertises the GPUs",
     )
     without = missing(cluster, PLUGIN)

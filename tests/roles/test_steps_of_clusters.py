@@ -240,7 +240,7 @@ def test_a_pod_that_got_a_gpu_since_the_plan_keeps_the_sharing(bench: ClusterBen
     assert part.status == "changed"
 
 
-DRA, DRIVER = "nvidia.com/dra-kubelet-plugin", "dra-driver-nvidia-gpu"
+DRA, DRIVER = "gpufleet/dra-driver", "dra-driver-nvidia-gpu"
 
 
 def test_the_plugin_leaves_a_node_before_the_dra_driver_starts_there(bench: ClusterBench) -> None:

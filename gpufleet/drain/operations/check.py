@@ -15,12 +15,13 @@ from gpufleet.drain.nodes import (
     gpus_of,
     is_node_ready,
     missing_resources,
+    resources_to_try,
     taints_of,
     taken_of,
     unlike_offer,
 )
 from gpufleet.drain.operations.evict import of_node
-from gpufleet.drain.pods import VISIBLE, Pod, is_pod_ready, owner_name
+from gpufleet.drain.pods import VISIBLE, Pod, count_requests, is_pod_ready, owner_name
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 
@@ -65,14 +66,18 @@ def why_not_as_before(
 def why_refused(api: ClusterApi, node: Node, image: str) -> str | None:
     """Why the API would refuse the GPU pod (a quota, a webhook), or None, also if the node offers
     no GPU. Creates nothing."""
-    gpu = gpu_of(gpus_of(node))
-    if not gpu:
-        return None
-    try:
-        api.try_create(PODS, _gpu_pod(api, node, image, gpu))
-    except ApiError as error:
-        return _final(error)
+    for gpu in resources_to_try(gpus_of(node), {}):
+        try:
+            api.try_create(PODS, _gpu_pod(api, node, image, gpu))
+        except ApiError as error:
+            return _final(error)
     return None
+
+
+def free_kinds(api: ClusterApi, node: Node, offered: Mapping[str, str]) -> list[str]:
+    """The resources of `offered` to check a node with, whose devices its DaemonSets do not hold."""
+    held = count_requests(of_node(api, node["metadata"]["name"]))
+    return resources_to_try(offered, held)
 
 
 def _final(error: ApiError) -> str:

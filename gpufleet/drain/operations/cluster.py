@@ -25,7 +25,6 @@ from gpufleet.drain.nodes import (
     is_node_ready,
     is_other,
     is_our_cordon,
-    resources_to_try,
     taken_of,
     why_not_begun,
 )
@@ -216,9 +215,9 @@ class ClusterNodes:
         if problem and not (problem == NODE_OFFERS_NO_GPU and self.goes_back):
             return problem  # before a roll-back, a user may have removed the plugin
         before = {} if offers else taken_of(node).gpus
-        wanted = resources_to_try(before or gpus_of(node))
+        wanted = check.free_kinds(self.api, node, before or gpus_of(node))
         if not wanted:
-            self.unchecked[host] = "no GPU pod ran on the node: it offers no GPU"
+            self.unchecked[host] = "no GPU pod ran: the node offers no GPU, or none that is free"
         pods = (
             check.run_pod(self.api, node, image, gpu, seconds, self.stopping.wait) for gpu in wanted
         )

@@ -160,7 +160,7 @@ def _set_config_label(run: ClusterRun, change: LabelChange, keep: bool) -> None:
         return
     if change.disturbs:
         pods = api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={change.node}")
-        if found := refuse_with_pods(run.settings, gpu_pods_by_node(pods), [change.node]):
+        if found := refuse_with_pods(run.settings, gpu_pods_by_node(pods, [node]), [change.node]):
             raise ClusterProblem(found)
     about = {"name": change.node, "uid": node["metadata"]["uid"]}
     labels = {change.label: change.after} if keep and change.after else {}

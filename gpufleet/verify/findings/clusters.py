@@ -38,7 +38,7 @@ NOT_SHARED = check(
 NOT_CLAIMABLE = check(
     "GF752",
     "GPUs of a node cannot be claimed",
-    'A node with gpu_sharing = "dra" must have the label nvidia.com/dra-kubelet-plugin=true and a '
+    'A node with gpu_sharing = "dra" must have the label gpufleet/dra-driver=true and a '
     "ResourceSlice of the driver gpu.nvidia.com that offers each of its GPUs, whole or as the MIG "
     "devices of gpu_mig.",
     "Run `gpufleet apply` for this cluster. If the label is right, read the log of the pod "

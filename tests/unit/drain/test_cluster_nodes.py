@@ -363,6 +363,19 @@ def test_after_a_change_of_its_layout_a_node_offers_what_it_gives(
     assert limits == [{resource: "1"} for resource in asks]
 
 
+def test_devices_that_pods_of_the_node_hold_are_not_tried() -> None:
+    api, nodes = drained(make_pod("train"))
+    monitor = make_pod("monitor", "DaemonSet")
+    monitor["spec"]["containers"] = [{"resources": {"limits": {"nvidia.com/mig-3g.40gb": "1"}}}]
+    api.pods = [monitor]
+    offered = {"nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-3g.40gb": "1"}
+    api.nodes["n"]["status"]["allocatable"] = offered
+    wanted = {name: int(count) for name, count in offered.items()}
+    assert nodes.check("h", "image", 60.0, (wanted,)) is None
+    limits = [each["spec"]["containers"][0]["resources"]["limits"] for each in api.created]
+    assert limits == [{"nvidia.com/mig-1g.10gb": "1"}]
+
+
 def test_a_node_of_mig_devices_alone_is_checked_with_one() -> None:
     api, nodes = drained(make_pod("train"))
     api.nodes["n"]["status"]["allocatable"] = {"nvidia.com/mig-1g.10gb": "7"}

@@ -228,7 +228,7 @@ def test_labels_of_shared_gpus_are_named(inventory: Callable[..., None], tmp_pat
     done = render_saved(tmp_path, {"lab": FACTS})
     said = " ".join(done.output.split())
     label = "nvidia.com/device-plugin.config=time-slicing-4"
-    assert ("GF988" in said, f"gpu-1 ({label} nvidia.com/dra-kubelet-plugin-)" in said) == (
+    assert ("GF988" in said, f"gpu-1 ({label} gpufleet/dra-driver-)" in said) == (
         True,
         True,
     )

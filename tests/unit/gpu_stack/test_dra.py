@@ -10,9 +10,10 @@ import pytest
 
 from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack.model import StackPlan
-from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, DRA_LABEL, group_changes
+from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, group_changes
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, HelmRelease, Placement
 from gpufleet.kube.keepers import Keeper
+from gpufleet.kube.node_answers import DRA_LABEL
 from gpufleet.kube.scheduling import fitting_nodes
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, names, stack, values, work
 
@@ -127,9 +128,30 @@ def test_a_node_moves_to_the_driver_and_back() -> None:
 def test_a_label_of_others_stays() -> None:
     theirs = cluster(served("gpu-1", ours=False), gpu("gpu-2"))
     assert labels(planned(facts=theirs)) == labels(planned({"gpu-2": {}}, theirs)) == {}
+    left = planned({"gpu-2": {}}, theirs)
+    assert "GF974" in {found.code for found in left.findings}, "the plugin avoids the node"
     contrary = planned(facts=cluster(served("gpu-1", ours=False, value="false")))
     assert labels(contrary) == {}
     assert "GF974" in {found.code for found in contrary.findings}
+
+
+def test_all_nodes_of_a_cluster_move_back() -> None:
+    """The plugin is not awaited on them: they have the driver's label until it is installed."""
+    plan = planned({"gpu-1": {}, "gpu-2": {}}, cluster(served("gpu-1"), served("gpu-2")))
+    (plugin,) = [each for each in plan.releases if each.chart == PLUGIN]
+    empty = {PLUGIN: (), f"{PLUGIN}-gpu-feature-discovery": ()}
+    assert empty.items() <= plugin.ready.nodes.items()
+    assert labels(plan) == {"gpu-1": (CONFIG_LABEL, ""), "gpu-2": (CONFIG_LABEL, "")}
+    assert not plan.blockers
+
+
+def test_another_node_joins_those_of_the_driver() -> None:
+    """The driver is awaited on nodes that have its label, once it is installed."""
+    found = HelmRelease(DRA, DRA, 1, "deployed", DRA, "0.4.1", "", {}, labels={"gpufleet": "true"})
+    facts = replace(cluster(served("gpu-1"), gpu("gpu-2")), releases=(found,))
+    plan = planned({"gpu-1": CLAIMED, "gpu-2": CLAIMED}, facts)
+    (driver,) = [each for each in plan.releases if each.chart == DRA]
+    assert driver.ready.nodes == {f"{DRA}-kubelet-plugin": ("gpu-1",)}
 
 
 def test_nodes_do_not_move_while_pods_use_their_gpus() -> None:
@@ -208,8 +230,13 @@ def test_it_is_not_installed_beside_the_operator() -> None:
 
 def test_it_is_not_installed_beside_a_plugin_of_others() -> None:
     assert "gpu-1" in refusals(planned(device_plugin_enabled=False))
-    foreign = replace(cluster(), workloads=(work("theirs", "k8s-device-plugin"),))
+    theirs = work("theirs", "k8s-device-plugin")
+    foreign = replace(cluster(), workloads=(theirs,))
     assert "theirs" in refusals(planned(facts=foreign))
+    bare = cluster(replace(gpu("gpu-1"), allocatable={}), gpu("gpu-2"))
+    assert "theirs" in refusals(planned(facts=replace(bare, workloads=(theirs,))))
+    elsewhere = replace(theirs, placement=Placement(node_selector={"pool": "other"}))
+    assert not refusals(planned(facts=replace(cluster(), workloads=(elsewhere,))))
     gone = replace(gpu("gpu-1"), allocatable={"nvidia.com/gpu": 0})
     plan = planned(facts=cluster(gone, gpu("gpu-2")), device_plugin_enabled=False)
     assert (DRA in names(plan), PLUGIN in names(plan), refusals(plan)) == (True, False, "")

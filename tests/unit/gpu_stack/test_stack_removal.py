@@ -216,9 +216,7 @@ def test_a_plan_is_described_for_the_report() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "label", ["nvidia.com/device-plugin.config", "nvidia.com/dra-kubelet-plugin"]
-)
+@pytest.mark.parametrize("label", ["nvidia.com/device-plugin.config", "gpufleet/dra-driver"])
 def test_labels_of_sharing_go_if_gpufleet_set_them(label: str) -> None:
     nodes = [replace(node, labels={**node.labels, label: "whole"}) for node in FACTS.nodes]
     nodes[1] = replace(nodes[1], own_labels=(label,))

@@ -98,6 +98,14 @@ def test_gpus_that_are_missing_are_named(
     assert words in str(failed.value)
 
 
+def test_gpus_that_a_device_plugin_advertises_too_are_named() -> None:
+    cluster = cluster_of(CLAIMED, piece(whole(0, 1)))
+    [node] = cluster.nodes
+    node.status.allocatable = {"nvidia.com/gpu": "2"}
+    with pytest.raises(CheckFailed, match=r"advertises nvidia\.com/gpu, too"):
+        check(cluster)
+
+
 @pytest.mark.parametrize("label", [None, "false"])
 def test_the_label_of_the_driver_is_needed(label: str | None) -> None:
     with pytest.raises(CheckFailed, match=NODE_LABEL):
