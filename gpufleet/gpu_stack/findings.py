@@ -246,7 +246,7 @@ SHARING_REFUSED = blocker(
     "GPU sharing not possible",
     "The GPUs of {nodes} cannot be shared as gpu_sharing and gpu_mig request: {why}.",
     "{instead}",
-    description="The keys of a host and the device plugin, or the GPU Operator, do not fit. The "
+    description="The keys of a host do not fit the device plugin, GPU Operator or DRA driver. The "
     "message says why. Nothing was done.",
     advice="Change the keys, or use a newer chart, as the finding says.",
 )

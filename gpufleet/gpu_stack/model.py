@@ -29,7 +29,8 @@ class StackPlan:
     the rules about GPUs. `counters`: the ConfigMap with the exporter's list. `exporter_monitor`:
     its ServiceMonitor, if its chart creates no suitable one. None keeps the existing one.
     `receivers`: namespace and name of the user's Secret with Alertmanager's receivers.
-    `config_labels`: nodes that get another configuration of the device plugin.
+    `config_labels`: nodes that get another configuration of the device plugin, or move to the DRA
+    driver or from it.
     """
 
     releases: tuple[Release, ...]

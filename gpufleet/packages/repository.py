@@ -25,7 +25,6 @@ from gpufleet.packages.yum_files import other_sections, read_sections, users_set
 
 _RPM_KEY = "gpg-pubkey-"  # name of the rpm package of a key
 SECRET, PUBLIC = 0o600, 0o644  # modes of files with and without a password
-# The package manager's reaction to entries that differ. Other managers use at most one entry.
 _OPTIONAL = ("driver", "toolkit")  # roles with a setting ROLE_enabled
 _SHORT = 8  # digits of a short fingerprint in some facts
 

@@ -32,7 +32,7 @@ from gpufleet.kube.facts import (
     Workload,
 )
 from gpufleet.kube.helm_releases import objects_in
-from gpufleet.kube.node_answers import parse_node
+from gpufleet.kube.node_answers import DRA_LABEL, gpu_pods_by_node, parse_node
 from gpufleet.kube.parse import parse_version, parse_workload
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("cluster-*.answers.json"))
@@ -161,6 +161,22 @@ def deployment(**status: int) -> Workload:
             "status": {"observedGeneration": 2, **status},
         },
     )
+
+
+def test_a_claim_counts_as_gpus_on_nodes_of_the_dra_driver_alone() -> None:
+    """Pods claim network cards, too."""
+    nodes = [
+        {"metadata": {"name": "gpu-1", "labels": {DRA_LABEL: "true"}}},
+        {"metadata": {"name": "cpu-1", "labels": {}}},
+    ]
+    pods = [
+        {
+            "metadata": {"namespace": "team", "name": f"on-{name}"},
+            "spec": {"nodeName": name, "resourceClaims": [{"name": "x"}]},
+        }
+        for name in ("gpu-1", "cpu-1")
+    ]
+    assert gpu_pods_by_node(pods, nodes) == {"gpu-1": ("team/on-gpu-1",)}
 
 
 def test_labels_are_ours_only_as_long_as_nobody_else_sets_them() -> None:
