@@ -9,7 +9,7 @@ from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 from gpufleet.doctor.models import Link, Readings
 from gpufleet.doctor.plugin_pods import DaemonPods
-from gpufleet.kube.node_answers import ClusterNode, is_gpu
+from gpufleet.kube.node_answers import ClusterNode, is_dra_node, is_gpu
 from gpufleet.status.clusters import Part
 
 REPAIRS = ("repair", "repair-failed")  # actions of a plan that puts a release in order
@@ -36,9 +36,11 @@ class ReadCluster:
 
 def read_offered(nodes: Iterable[ClusterNode], plugin: DaemonPods) -> Link | None:
     """The GPUs that nodes offer, of those that they have: the kubelet does not offer a GPU that
-    the plugin reports as unhealthy, nor one whose plugin has ended."""
+    the plugin reports as unhealthy, nor one whose plugin has ended. On nodes of the DRA driver none
+    is offered in this way."""
     able = [node for node in nodes if node.usable and _gpus(node.capacity)]
-    judged = [node for node in able if node.name not in plugin.starting]
+    out = {*plugin.starting, *(node.name for node in able if is_dra_node(node.labels))}
+    judged = [node for node in able if node.name not in out]
     short = [said for node in judged for said in _withheld(node)]
     read = f"{sum(_gpus(node.allocatable) for node in judged)} offered"
     if short:

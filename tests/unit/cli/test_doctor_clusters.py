@@ -29,10 +29,10 @@ def causes(monkeypatch: pytest.MonkeyPatch) -> Judge:
 
 
 def node(
-    name: str, capacity: dict[str, str], offered: dict[str, str], ready: Any = READY
+    name: str, capacity: dict[str, str], offered: dict[str, str], ready: Any = READY, **about: Any
 ) -> dict[str, Any]:
     status = {"conditions": [ready], "capacity": capacity, "allocatable": offered}
-    return {"metadata": {"name": name}, "spec": {}, "status": status}
+    return {"metadata": {"name": name, **about}, "spec": {}, "status": status}
 
 
 def api_of(*nodes: Any, pods: tuple[Any, ...] = ()) -> PluginApi:
@@ -70,8 +70,9 @@ def test_a_node_that_offers_fewer_gpus_than_it_has_is_named(
         node("n1", {GPU: "8"}, {GPU: "0"}, NOT_READY),
         node("n1", {GPU: "0"}, {GPU: "0"}),
         node("n1", {GPU: "0", MIG: "7"}, {GPU: "0", MIG: "7"}),
+        node("n1", {GPU: "8"}, {GPU: "0"}, labels={"gpufleet/dra-driver": "true"}),
     ],
-    ids=["all", "no GPU", "not Ready", "virtual machines have them", "MIG"],
+    ids=["all", "no GPU", "not Ready", "virtual machines have them", "MIG", "DRA driver"],
 )
 def test_other_nodes_are_fine(causes: Judge, fine: dict[str, Any]) -> None:
     assert causes(api_of(fine)) == {}
