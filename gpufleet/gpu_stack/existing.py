@@ -28,7 +28,7 @@ def device_plugins(build: StackBuilder) -> list[str]:
 
 
 def foreign_plugins(build: StackBuilder) -> list[Workload]:
-    """The same as workloads that have pods or may have some."""
+    """Workloads that gpufleet did not install and that are device plugins for NVIDIA GPUs."""
     fits = _not_operated(build, build.catalog.plugin_signs.fits)
     return [
         work for work in build.facts.workloads if fits(work) and not build.is_ours(work, PLUGIN)

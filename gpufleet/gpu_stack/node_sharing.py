@@ -261,7 +261,7 @@ def _change_text(label: str, after: str, resources: str, found: list[LabelChange
 
 
 def _resources_text(sharing: NodeSharing, node: ClusterNode) -> str:
-    """What a node advertises now and with its mode: nvidia.com/gpu 8 -> 32."""
+    """The resources of a node now and with its mode: nvidia.com/gpu 8 -> 32."""
     before = {name: count for name, count in node.allocatable.items() if is_gpu(name) and count}
     if node.name in sharing.dra:
         gone = [f"{name} {count} -> 0" for name, count in sorted(before.items())]

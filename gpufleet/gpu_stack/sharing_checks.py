@@ -188,7 +188,7 @@ def _is_awaited(facts: ClusterFacts, releases: Sequence[Release], dra: bool) -> 
 
 
 def _configs_of(values: Mapping[str, Any], dra: bool) -> tuple[object, object]:
-    """The plugin's configurations in the values of a chart, and with `dra` where its pods run."""
+    """The plugin's configurations in the values of a chart, and with `dra` its affinity."""
     configs = value_at(values, "config.map") or value_at(values, CONFIGS) or {}
     return configs, value_at(values, "affinity") if dra else None
 

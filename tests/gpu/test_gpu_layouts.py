@@ -1,5 +1,5 @@
-"""Layout and settings of a real GPU: its facts, the catalog's profiles, what a plan refuses, and
-the program of the role, which changes nothing on a GPU that is as wanted."""
+"""Layout and settings of a real GPU: its facts, the catalog's profiles, the refusals of a plan, and
+the program of the role, which changes nothing on a GPU with the wanted settings."""
 
 from __future__ import annotations
 

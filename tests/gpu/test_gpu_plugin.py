@@ -63,7 +63,7 @@ def grpc(facts: NodeFacts) -> Any:
 
 @pytest.fixture
 def registered(grpc: Any) -> Iterator[Queue[dict[int, bytes]]]:
-    """What plugins register at a kubelet."""
+    """The registrations of plugins at a kubelet."""
     found: Queue[dict[int, bytes]] = Queue()
 
     def register(message: bytes, _: Any) -> bytes:
