@@ -118,9 +118,9 @@ CLUSTER = """\
 by kwok, fake charts."""
 CREATION = """\
 `gpufleet cluster create` on bare hosts, packages and images in the sandbox's mirror. The script
-(`benchmarks/creation.py`) only types what changes the hosts: apt's commands by its log, the files
-that gpufleet wrote, the reboot, kubeadm, flannel, helm. Like the phase "GPU stack" it ends when
-every node advertises its GPUs; it has no "Preflight" and no "Checks"."""
+(`benchmarks/creation.py`) repeats only the commands that change the hosts: those in apt's log, the
+files that gpufleet wrote, the reboot, kubeadm, flannel, helm. Like the phase "GPU stack" it ends
+when every node advertises its GPUs; it has no "Preflight" and no "Checks"."""
 MANY = """\
 `gpufleet status INVENTORY` and the floor with several names for each host: each name costs
 a connection and a command."""
