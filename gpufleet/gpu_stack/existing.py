@@ -28,7 +28,8 @@ def device_plugins(build: StackBuilder) -> list[str]:
 
 
 def foreign_plugins(build: StackBuilder) -> list[Workload]:
-    """Workloads that gpufleet did not install and that are device plugins for NVIDIA GPUs."""
+    """Device plugins of other owners, also those that have no pods now: a node that joins may get
+    one."""
     fits = _not_operated(build, build.catalog.plugin_signs.fits)
     return [
         work for work in build.facts.workloads if fits(work) and not build.is_ours(work, PLUGIN)

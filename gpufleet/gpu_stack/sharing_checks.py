@@ -153,8 +153,8 @@ def values_of_sharing(build: StackBuilder) -> dict[str, object]:
 
 def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tuple[LabelChange, ...]:
     """The nodes that get another configuration of the plugin, or move to the DRA driver or from it.
-    Without that release of gpufleet, none keeps its label; what Flux or Argo CD has not installed
-    yet, no node can have."""
+    Without that release of gpufleet, none keeps its label. A label waits for the release that Flux
+    or Argo CD installs."""
     sharing, facts = build.sharing, build.facts
     ours = [release for release in releases if release.chart in (PLUGIN, OPERATOR)]
     drivers = [release for release in releases if release.chart == DRA]
