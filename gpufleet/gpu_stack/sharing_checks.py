@@ -25,7 +25,7 @@ from gpufleet.helm.chart_values import same_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts
 
-MPS = {PLUGIN: "mps.root", OPERATOR: "devicePlugin.mps.root"}  # values of the charts
+MPS = {PLUGIN: "mps.enableHostPID", OPERATOR: "devicePlugin.mps.root"}  # values of the charts
 CONFIGS = "devicePlugin.config.data"
 COMPUTE = ("nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor")  # labels of GFD
 MANY_CLIENTS = (7, 5)  # compute capability from which the plugin allows MAX_MPS_CLIENTS
