@@ -57,13 +57,18 @@ while read -r path device; do
 done <<END
 $held
 END
-# Containers that have GPUs, also while they use none, by the bundles of runc; not gpufleet's exporter.
+# Containers that have GPUs, also while they use none, by the bundles of runc; not gpufleet's exporter. A privileged one,
+# such as kube-proxy, lists every device of the host: it has GPUs only if NVIDIA's runtime or CDI gave it some.
 line /run/gpufleet-dcgm-exporter.cid
-for text in $(grep -lsE '"[/]dev/nvidia[c0-9]|"NVIDIA_VISIBLE_DEVICES=[^"nv].*nvidia-container-[rt]' \
+gave='"NVIDIA_VISIBLE_DEVICES=[^"nv].*nvidia-container-[rt]|/nvidia-(cdi-hook|ctk)"'
+for text in $(grep -lsE "\"[/]dev/nvidia[c0-9]|$gave" \
     /run/containerd/io*/*/*/config.json /run/*/containerd/io*/*/*/config.json \
     /run/*/containerd/*/io*/*/*/config.json \
     /run/containers/storage/overlay-containers/*/userdata/config.json); do
-    case $text in */"$line"/*) ;; *) say "given $text" ;; esac
+    case $text in */"$line"/*) continue ;; esac
+    if ! grep -qF '[{"allow":true,"access":"rwm"}' "$text" || grep -qE "$gave" "$text"; then
+        say "given $text"
+    fi
 done
 path=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 groups=

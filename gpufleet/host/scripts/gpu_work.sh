@@ -40,10 +40,14 @@ gpu_work() {
 gpu_containers() {
     exporter=$(cat /run/gpufleet-dcgm-exporter.cid 2>/dev/null)
     gpu_work | grep -E '^pod | of container '
-    grep -lsE '"[/]dev/nvidia[c0-9]|"NVIDIA_VISIBLE_DEVICES=[^"nv].*nvidia-container-[rt]' \
+    gave='"NVIDIA_VISIBLE_DEVICES=[^"nv].*nvidia-container-[rt]|/nvidia-(cdi-hook|ctk)"'
+    grep -lsE "\"[/]dev/nvidia[c0-9]|$gave" \
         /run/containerd/io*/*/*/config.json /run/*/containerd/io*/*/*/config.json \
         /run/*/containerd/*/io*/*/*/config.json \
-        /run/containers/storage/overlay-containers/*/userdata/config.json | grep -vF "/${exporter:-none}/"
+        /run/containers/storage/overlay-containers/*/userdata/config.json | grep -vF "/${exporter:-none}/" |
+        while read -r bundle; do
+            if ! grep -qF '[{"allow":true,"access":"rwm"}' "$bundle" || grep -qE "$gave" "$bundle"; then echo "$bundle"; fi
+        done
 }
 
 # docker_containers: ids of the containers that docker runs, but for gpufleet's exporter.

@@ -71,6 +71,8 @@ def test_containers_that_have_gpus(host: FakeHost, shell: tuple[str, ...]) -> No
     host.file(f"{tasks}/moby/{'a' * 64}/config.json", given)
     host.file(f"{tasks}/k8s.io/{'b' * 64}/config.json", '{"linux":{"path":"/dev/nvidia0"}}')
     host.file(f"{tasks}/moby/{'c' * 64}/config.json", given.replace("all", "void"))
+    proxy = '{"resources":{"devices":[{"allow":true,"access":"rwm"}]},"path":"/dev/nvidia0"}'
+    host.file(f"{tasks}/k8s.io/{'d' * 64}/config.json", proxy)
     host.file(f"{tasks}/moby/{'e' * 64}/config.json", given)
     found = facts(host, shell)
     assert found.gpu_containers == 2

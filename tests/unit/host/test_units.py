@@ -24,7 +24,12 @@ esac
 """
 HOOK = {"prestart": [{"path": "/usr/bin/nvidia-container-runtime-hook", "args": ["x", "prestart"]}]}
 GIVEN = {"process": {"env": ["NVIDIA_VISIBLE_DEVICES=all"]}, "hooks": HOOK}
-BY_CDI = {"process": {"env": []}, "linux": {"devices": [{"path": "/dev/nvidia0", "type": "c"}]}}
+DEVICES = [{"path": "/dev/nvidia0", "type": "c"}]
+BY_CDI = {"process": {"env": []}, "linux": {"devices": DEVICES}}
+ANY = {"devices": [{"allow": True, "access": "rwm"}]}
+EVERY_DEVICE = {"resources": ANY, "devices": DEVICES}
+PRIVILEGED = {"process": {"env": []}, "linux": EVERY_DEVICE}
+INJECTED = {"createContainer": [{"path": "/usr/bin/nvidia-ctk", "args": ["nvidia-ctk", "hook"]}]}
 TASKS = "run/containerd/io.containerd.runtime.v2.task"
 
 
@@ -61,6 +66,10 @@ def bundle(root: Path, path: str, spec: dict[str, Any]) -> None:
         (f"{TASKS}/moby/aa", {"process": {"env": ["NVIDIA_VISIBLE_DEVICES=void"]}, "hooks": HOOK},
          False),
         (f"{TASKS}/moby/aa", {"process": {"env": ["PATH=/bin"]}, "hooks": HOOK}, False),
+        # as kube-proxy, which lists every device of its host
+        (f"{TASKS}/k8s.io/aa", PRIVILEGED, False),
+        (f"{TASKS}/k8s.io/aa", {**PRIVILEGED, "hooks": INJECTED}, True),
+        (f"{TASKS}/moby/aa", {**GIVEN, "linux": EVERY_DEVICE}, True),
     ],
 )  # fmt: skip
 def test_containers_that_have_gpus(
