@@ -13,8 +13,9 @@ import pytest
 from click import UsageError
 
 from gpufleet.cli.cluster import carry_out
+from gpufleet.gpu_stack.findings import NO_GPU_NODES
 from gpufleet.run import report_file
-from gpufleet.run.cluster_phases import ClusterPhase, nodes_of
+from gpufleet.run.cluster_phases import ClusterPhase, nodes_of, stack_phase
 
 REPORT = """
 import json, os, sys
@@ -70,6 +71,20 @@ def test_a_file_of_others_stays_and_no_phase_runs(content: str, tmp_path: Path) 
     with pytest.raises(UsageError, match="is not a gpufleet report"):
         carry_out([ClusterPhase("Hosts", ["touch", str(tmp_path / "ran")])], str(report), None)
     assert (report.read_text(), [*tmp_path.iterdir()]) == (content, [report])
+
+
+@pytest.mark.parametrize(("code", "status", "times"), [
+    (NO_GPU_NODES.code, 0, 2), (NO_GPU_NODES.code, 1, 1), ("GF936", 0, 1),
+])  # fmt: skip
+def test_the_stack_is_applied_again_once_nodes_can_have_labels(
+    code: str, status: int, times: int, tmp_path: Path
+) -> None:
+    log, report = tmp_path / "log", tmp_path / "r.json"
+    text = REPORT.replace("STATUS", str(status)).replace("GF936", code)
+    words = [sys.executable, "-c", f"open({str(log)!r}, 'a').write('x')\n{text}"]
+    assert carry_out([stack_phase(words)], str(report), None) == status
+    assert log.read_text() == "x" * times
+    assert [each["name"] for each in json.loads(report.read_text())["phases"]] == ["GPU stack"]
 
 
 def test_after_a_failure_the_rest_is_not_reached(
