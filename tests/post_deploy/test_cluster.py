@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -47,6 +47,7 @@ POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS = 120
 TARGET_SECONDS = 180  # until a new pod is a target
+SHARING_SECONDS = 75  # the plugin retries every 30 s until its MPS control daemon answers
 
 
 def left_out(cluster: CheckedCluster, image: str) -> set[str]:
@@ -115,15 +116,16 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
 
 def test_gpus_are_shared(cluster: CheckedCluster) -> None:
     """Each node with keys about sharing has the device plugin's configuration for it, and
-    advertises the resources of this configuration."""
+    advertises the resources of this configuration, or does so soon."""
     judged = _shared_nodes(cluster)
     why = "no node has gpu_sharing or MIG devices by gpu_mig, or gpufleet installs no device plugin"
     cluster.need(judged, why)
-    wrong = []
-    for node, keys in judged:
-        labels, offered = node.metadata.labels or {}, node.status.allocatable or {}
-        problems = sharing_problems(keys, cluster.data, labels, offered)
-        wrong += [f"{node.metadata.name}: {', '.join(problems)}"] if problems else []
+    keys = {node.metadata.name: own for node, own in judged}
+    wrong = _unshared(cluster, (node for node, _ in judged), keys)
+    end = time.monotonic() + SHARING_SECONDS
+    while wrong and "configuration" not in "".join(wrong) and time.monotonic() < end:
+        time.sleep(1)
+        wrong = _unshared(cluster, cluster.listed(cluster.core.list_node), keys)
     expected = f"the resources of {count_noun(len(judged), 'node')} with keys"
     cluster.expect(not wrong, kinds.NOT_SHARED, expected, "; ".join(wrong))
 
@@ -156,6 +158,19 @@ def _claimed_nodes(cluster: CheckedCluster) -> list[tuple[Any, Mapping[str, Any]
     """The nodes whose GPUs the DRA driver offers, with their hosts' keys."""
     found = [(node, cluster.target.gpu_keys.get(node.metadata.name, {})) for node in cluster.nodes]
     return [(node, keys) for node, keys in found if uses_dra(keys)]
+
+
+def _unshared(
+    cluster: CheckedCluster, nodes: Iterable[Any], keys: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """How nodes differ from their keys, each with its name."""
+    wrong = []
+    for node in nodes:
+        name, labels = node.metadata.name, node.metadata.labels or {}
+        own, offered = keys.get(name), node.status.allocatable or {}
+        problems = sharing_problems(own, cluster.data, labels, offered) if own else []
+        wrong += [f"{name}: {', '.join(problems)}"] if problems else []
+    return wrong
 
 
 def _shared_nodes(cluster: CheckedCluster) -> list[tuple[Any, Mapping[str, Any]]]:
