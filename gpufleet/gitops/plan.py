@@ -14,7 +14,8 @@ from gpufleet.gitops import findings
 from gpufleet.gitops.releases import LOGINS_SECRET, Style
 from gpufleet.gitops.render import Files, NeededSecret, render_files, stack_objects
 from gpufleet.gpu_stack.model import StackPlan, node_names
-from gpufleet.gpu_stack.node_sharing import OWN_LABELS, HostData, LabelChange
+from gpufleet.gpu_stack.node_labels import LabelChange
+from gpufleet.gpu_stack.node_sharing import OWN_LABELS, HostData
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.chart_choice import cluster_findings, load_charts

@@ -260,6 +260,15 @@ LABEL_OF_OTHERS = warning(
     "gpu_sharing and gpu_mig of the host.",
 )
 
+LAYOUT_FIRST = warning(
+    "GF921",
+    "Node still has MIG devices",
+    "Node {node} offers MIG devices, and its host's keys request a configuration without MIG "
+    "({wanted}): its label stays, so that no pod gets a divided GPU as a whole one.",
+    "Change the layout first (`gpufleet upgrade start INVENTORY --sharing`), then run "
+    "`gpufleet apply` again.",
+)
+
 SHARING_WITH_PODS = blocker(
     "GF976",
     "Sharing would change while pods use GPUs",

@@ -8,7 +8,8 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.node_sharing import LabelChange, NodeSharing
+from gpufleet.gpu_stack.node_labels import LabelChange
+from gpufleet.gpu_stack.node_sharing import NodeSharing
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import ReleaseBuilder
 from gpufleet.helm.chart_choice import has_feature, load_charts

@@ -18,7 +18,8 @@ from gpufleet.gpu.sharing import is_uniform
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.existing import existing_nfds
 from gpufleet.gpu_stack.model import StackBuilder
-from gpufleet.gpu_stack.node_sharing import LabelChange, NodeSharing, label_changes
+from gpufleet.gpu_stack.node_labels import LabelChange, label_changes
+from gpufleet.gpu_stack.node_sharing import NodeSharing
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import DRA, OPERATOR, PLUGIN
 from gpufleet.helm.chart_values import same_values
@@ -89,7 +90,7 @@ def _of_chart(build: StackBuilder, chart: str) -> Iterator[Refusal]:
     yield sharing.dra, why, 'Set cluster_stack = "device-plugin", or use another gpu_sharing.'
     if not build.has_feature(chart, CONFIGS):
         why = f"gpu-operator {version} takes no configurations of the device plugin"
-        yield sharing.modes, why, _newer(build, chart, CONFIGS)
+        yield sharing.modes, why, _fitting(build, chart, CONFIGS)
     if len(strategies := sorted(sharing.strategies)) > 1:
         mixed = [name for name, mode in sharing.modes.items() if mode.strategy != "none"]
         why = f"gpu-operator has one MIG strategy for all nodes, not {' and '.join(strategies)}"
@@ -101,7 +102,8 @@ def _of_mps(build: StackBuilder, chart: str) -> Iterator[Refusal]:
     """Nodes on which no MPS control daemon would run."""
     nodes, version = build.sharing.using("mps"), build.charts[chart].version
     if not build.has_feature(chart, MPS[chart]):
-        yield nodes, f"{chart} {version} does not support MPS", _newer(build, chart, MPS[chart])
+        why = f"MPS does not work with {chart} {version}"
+        yield nodes, why, _fitting(build, chart, MPS[chart])
     plugin = build.settings.device_plugin
     labelled = plugin.nfd is True or (plugin.nfd == "auto" and not plugin.label_nodes)
     if chart != OPERATOR and not (plugin.gfd and (labelled or existing_nfds(build))):
@@ -113,9 +115,11 @@ def _of_mps(build: StackBuilder, chart: str) -> Iterator[Refusal]:
         yield nodes, why, f"Remove {keys}, or share by time-slicing."
 
 
-def _newer(build: StackBuilder, chart: str, feature: str) -> str:
-    since = build.catalog.charts[chart].features[feature]
-    return f"Use {chart} {since} or newer (cluster_chart_versions), or remove the keys."
+def _fitting(build: StackBuilder, chart: str, feature: str) -> str:
+    found = build.catalog.charts[chart]
+    since, lost = found.features[feature], found.lost_features.get(feature)
+    versions = f"{since} or newer, before {lost}" if lost else f"{since} or newer"
+    return f"Use {chart} {versions} (cluster_chart_versions), or remove the keys."
 
 
 def config_texts(sharing: NodeSharing) -> dict[str, str]:

@@ -78,8 +78,12 @@ def choose_charts(
 
 
 def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -> bool:
-    """True if a version of a chart has a value. Values without an entry exist in all versions."""
-    since = catalog.charts[chart].features.get(feature)
+    """True if a version of a chart has a value, and the value works. Values without an entry exist
+    in all versions."""
+    found = catalog.charts[chart]
+    since, lost = found.features.get(feature), found.lost_features.get(feature)
+    if lost and version_tuple(version) >= version_tuple(lost):
+        return False
     return since is None or version_tuple(version) >= version_tuple(since)
 
 

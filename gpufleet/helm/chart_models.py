@@ -67,6 +67,7 @@ class Chart(Sourced):
     breaks: tuple[Break, ...] = ()
     documented: tuple[Documented, ...] = ()
     features: dict[str, ChartVersion] = Field(default_factory=dict)
+    lost_features: dict[str, ChartVersion] = Field(default_factory=dict)
     memory: tuple[Memory, ...] = ()
     may_be_empty: tuple[str, ...] = ()
     left_behind: tuple[LeftBehind, ...] = ()

@@ -15,7 +15,7 @@ from pyinfra.api.exceptions import NoGroupError
 from gpufleet.core.inventory import CLUSTERS, NODES_GROUP, cluster_named_twice
 from gpufleet.core.secrets import register_secret
 from gpufleet.gpu_stack.model import NODE_MARK, StackPlan, node_names, runtime_class
-from gpufleet.gpu_stack.node_sharing import LabelChange, group_changes
+from gpufleet.gpu_stack.node_labels import LabelChange, group_changes
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.sharing_checks import refuse_with_pods

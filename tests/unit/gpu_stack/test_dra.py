@@ -10,7 +10,8 @@ import pytest
 
 from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack.model import StackPlan
-from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, group_changes
+from gpufleet.gpu_stack.node_labels import group_changes
+from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, HelmRelease, Placement
 from gpufleet.kube.keepers import Keeper
 from gpufleet.kube.node_answers import DRA_LABEL

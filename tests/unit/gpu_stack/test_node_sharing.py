@@ -11,7 +11,8 @@ import yaml
 
 from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack.model import StackPlan
-from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL, group_changes
+from gpufleet.gpu_stack.node_labels import group_changes
+from gpufleet.gpu_stack.node_sharing import CONFIG_LABEL
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, HelmRelease
 from gpufleet.kube.keepers import Keeper
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, codes, stack, values
@@ -40,7 +41,9 @@ def cluster(*nodes: ClusterNode) -> ClusterFacts:
 
 
 def shared(keys: Mapping[str, Mapping[str, Any]], *nodes: ClusterNode, **data: Any) -> StackPlan:
-    """The plan of a cluster whose plugin is gpufleet's."""
+    """The plan of a cluster whose plugin is gpufleet's, in a version that can share by MPS."""
+    if any(each.get("gpu_sharing") == "mps" for each in keys.values()):
+        data = {"cluster_chart_versions": {PLUGIN: "0.18.1"}, **data}
     return stack(cluster(*nodes), keys=keys, device_plugin_enabled=True, **data)
 
 
@@ -155,6 +158,25 @@ def test_labels_of_ours_change_and_go_with_the_keys() -> None:
     assert found == {"gpu-1": ("", True), "gpu-2": ("mps-2", True), "gpu-3": ("", True)}
 
 
+def test_a_node_leaves_mps_before_the_release_waits_for_its_daemon() -> None:
+    nodes = [labelled(gpu(name), "mps-2") for name in ("gpu-1", "gpu-2")]
+    plan = shared({"gpu-1": SLICED, "gpu-2": MPS}, *nodes)
+    assert [(each.node, each.retires) for each in plan.config_labels] == [("gpu-1", True)]
+
+
+@pytest.mark.parametrize("keys", [{"gpu_mig": "off"}, {**SLICED, "gpu_mig": "off"}, MPS, {}])
+def test_mig_devices_are_not_offered_as_whole_gpus(keys: dict[str, Any]) -> None:
+    divided = labelled(gpu("gpu-1"), "mig-mixed")
+    offers = {"nvidia.com/gpu": 7, "nvidia.com/mig-1g.10gb": 7}
+    plan = shared({"gpu-1": keys}, replace(divided, allocatable=offers))
+    assert labels(plan) == {}
+    assert "GF921" in codes(plan)
+    whole = replace(divided, allocatable={"nvidia.com/gpu": 8, "nvidia.com/mig-1g.10gb": 0})
+    plan = shared({"gpu-1": keys}, whole)
+    assert [*labels(plan)] == ["gpu-1"]
+    assert "GF921" not in codes(plan)
+
+
 def test_labels_of_others_stay() -> None:
     theirs = labelled(gpu("gpu-1"), "mine", ours=False)
     equal = labelled(gpu("gpu-2"), "time-slicing-4", ours=False)
@@ -178,15 +200,17 @@ def test_sharing_does_not_change_under_pods_with_gpus() -> None:
     nodes = labelled(gpu("gpu-1"), "time-slicing-4"), gpu("gpu-2")
     facts = replace(cluster(*nodes), gpu_pods={"gpu-1": ("team/a", "team/b"), "cpu-1": ("team/c",)})
 
+    pinned = {"device_plugin_enabled": True, "cluster_chart_versions": {PLUGIN: "0.18.1"}}
+
     def found(keys: dict[str, Any], **data: Any) -> set[str]:
-        plan = stack(facts, keys={"gpu-1": keys}, device_plugin_enabled=True, **data)
+        plan = stack(facts, keys={"gpu-1": keys}, **pinned, **data)
         return {each.code for each in plan.blockers}
 
     assert found(SLICED) == set()
     assert found(MPS) == found({}) == {"GF976"}
     assert found(MPS, cluster_allow_disruption=True) == set()
     assert found({}, device_plugin_time_slicing=4) == set(), "as the cluster says"
-    idle = stack(facts, keys={"gpu-1": SLICED, "gpu-2": MPS}, device_plugin_enabled=True)
+    idle = stack(facts, keys={"gpu-1": SLICED, "gpu-2": MPS}, **pinned)
     assert not idle.blockers
 
 
@@ -255,7 +279,8 @@ def test_keys_that_contradict_each_other_stop_the_cluster(keys: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ({"cluster_chart_versions": {PLUGIN: "0.14.5"}}, "0.14.5 does not support MPS"),
+        ({"cluster_chart_versions": {PLUGIN: "0.14.5"}}, "with nvidia-device-plugin 0.14.5"),
+        ({"cluster_chart_versions": {PLUGIN: "0.20.0"}}, "with nvidia-device-plugin 0.20.0"),
         ({"device_plugin_gfd": False}, "mps.capable"),
         ({"device_plugin_nfd": False}, "mps.capable"),
         ({"device_plugin_label_nodes": True}, "mps.capable"),
@@ -316,7 +341,8 @@ def test_configurations_of_the_user_stay_beside_ours() -> None:
 
 def operated(keys: Mapping[str, Mapping[str, Any]], **data: Any) -> StackPlan:
     bare = replace(gpu("gpu-1"), allocatable={}), replace(gpu("gpu-2"), allocatable={})
-    return stack(cluster(*bare), keys=keys, cluster_stack=OPERATOR, **data)
+    versions = {"cluster_chart_versions": {OPERATOR: "v25.10.1"}}
+    return stack(cluster(*bare), keys=keys, cluster_stack=OPERATOR, **{**versions, **data})
 
 
 def test_the_operator_gets_the_same_configurations() -> None:
