@@ -1,16 +1,19 @@
 """Charts whose pods run: python -m tests.cluster.running_charts FOLDER
 
-As the fakes they have names, versions and keys of the real charts; they start the images that the
+The charts of the device plugin and of Node Feature Discovery are the real ones, from their Go
+modules. The others have names, versions and keys of the real charts; they start the images that the
 sandbox builds with the arguments that the real charts give them. The operator's CRDs are those of
 its Go module.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from gpufleet.kube.manifests import load_manifests
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.golang import go_command, go_environment
 from gpufleet_sandbox.paths import cache_dir
-from tests.cluster.fake_charts import CHARTS, FakeChart, archive, packed
+from tests.cluster.fake_charts import CHARTS, FakeChart, packed
 
 SOURCE = Path(__file__).parent / "charts" / "running"
 OPERATOR_CRDS = "example/prometheus-operator-crd"
@@ -31,16 +34,41 @@ RUNNING = {
     "node-problem-detector": "2.4.1",
 }
 
+PLUGIN = "deployments/helm/nvidia-device-plugin"
+UPSTREAM = (  # chart, a program of its Go module, and the chart's folder there
+    ("nvidia-device-plugin", "nvidia-device-plugin", PLUGIN),
+    ("nvidia-device-plugin", "nvidia-device-plugin-0.18", PLUGIN),
+    ("node-feature-discovery", "nfd-master", "deployment/helm/node-feature-discovery"),
+)
+
 
 def write_running_charts(folder: Path) -> None:
-    """Write each chart as CHART-VERSION.tgz. Pods of the device plugin's fake chart run too."""
+    """Write each chart as CHART-VERSION.tgz."""
     folder.mkdir(parents=True, exist_ok=True)
     for chart in CHARTS:
-        name = folder / f"{chart.chart}-{chart.version}.tgz"
         if RUNNING.get(chart.chart) == chart.version:
-            name.write_bytes(_running(chart))
-        elif (chart.chart, chart.version) == ("nvidia-device-plugin", "0.19.0"):
-            name.write_bytes(archive(chart))
+            archive = folder / f"{chart.chart}-{chart.version}.tgz"
+            archive.write_bytes(_running(chart))
+    for name, program, place in UPSTREAM:
+        version = versions().programs[program].version.removeprefix("v")
+        (folder / f"{name}-{version}.tgz").write_bytes(upstream_chart(name, program, place))
+
+
+def upstream_chart(name: str, program: str, place: str) -> bytes:
+    """Archive of a real chart from its Go module. Releases give it the version of the module."""
+    source = module_folder(program) / place
+    about = yaml.safe_load((source / "Chart.yaml").read_text())
+    about["version"] = versions().programs[program].version.removeprefix("v")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as written:
+        for path in sorted(path for path in source.rglob("*") if path.is_file()):
+            data = path.read_bytes()
+            if path == source / "Chart.yaml":
+                data = yaml.safe_dump(about).encode()
+            entry = tarfile.TarInfo(f"{name}/{path.relative_to(source)}")
+            entry.size = len(data)
+            written.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()
 
 
 def module_folder(program: str) -> Path:

@@ -18,7 +18,7 @@ from kubernetes import client, config
 from gpufleet_sandbox import Sandbox
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.inventory import NEWEST
-from gpufleet_sandbox.kubernetes.cluster import mark, prepare
+from gpufleet_sandbox.kubernetes.cluster import mark, placed, prepare
 
 PHASES = ("Preflight", "Hosts", "Nodes", "GPU stack", "Checks")  # of a creation
 MINORS = tuple(reversed(versions().kubernetes.kubeadm))  # the newest first
@@ -28,15 +28,17 @@ LEFT = ("/boot/initr", "/etc/machine-id")  # files that a removal changes
 
 
 @contextmanager
-def bare_hosts(name: str, hosts: Mapping[str, int], minor: str = NEWEST) -> Iterator[Sandbox]:
+def bare_hosts(
+    name: str, hosts: Mapping[str, int], minor: str = NEWEST, gpus: str = ""
+) -> Iterator[Sandbox]:
     """A sandbox with the given number of hosts per kind, and a mirror with the packages and images
-    that kubeadm of a minor installs."""
+    that kubeadm of a minor installs. `gpus`: of each node, in their order in the cluster."""
     box = Sandbox(name, progress=print, images="imitation")
     box.down()
     prepare(minor, print)
     try:
         for kind, copies in hosts.items():
-            box.up([kind], copies=copies)
+            box.up([kind], copies=copies, gpus=placed(sum(hosts.values()), gpus))
         mark(box, minor)
         yield box
     finally:

@@ -167,7 +167,7 @@ def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
         (module.folder / OWN).mkdir(parents=True)
         shutil.copy(wanted.local_source, module.folder / OWN / "main.go")
     packages = [] if wanted.local else [wanted.package]
-    module.create(packages, f"{wanted.module}@{wanted.version}", {})
+    module.create(packages, f"{wanted.module}@{wanted.version}", wanted.replace)
     if wanted.edits:
         edit(module, wanted.module, wanted.edits)
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""

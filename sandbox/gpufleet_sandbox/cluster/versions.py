@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from gpufleet_sandbox.errors import SandboxError, kinds
 
@@ -131,8 +131,9 @@ class Edit(BaseModel):
 class Program(_Entry):
     """A Go program at one version. `prints`: the version in the output of the program.
 
-    `static`: linked without libc, so that an image needs nothing else; `needed_by`: "" for all
-    clusters, else only for those of sandbox hosts: kubeadm or stack, for the GPU stack's images;
+    `replace`: module -> module@version; `static`: linked without libc, so that an image needs
+    nothing else; `needed_by`: "" for all clusters, else only for those of sandbox hosts: kubeadm or
+    stack, for the GPU stack's images;
     `local`: our own program, a file next to this package, that needs the module.
     """
 
@@ -143,8 +144,9 @@ class Program(_Entry):
     stamp: str = ""
     linker: str = ""
     tags: str = ""
+    replace: dict[str, str] = Field(default_factory=dict)
     static: bool = False
-    needed_by: Literal["", "kubeadm", "stack"] = ""
+    needed_by: Literal["", "kubeadm", "stack", "dra"] = ""
     local: str = ""
     edits: tuple[Edit, ...] = ()
 

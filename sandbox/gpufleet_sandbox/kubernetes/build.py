@@ -23,6 +23,9 @@ FOLDER = "kubernetes"  # beside the mirror's tree
 COMMANDS = ("kubeadm", "kubectl", "kubelet", "kube-proxy")
 FLANNEL_PLUGIN = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"
 PLUGIN = "nvidia-device-plugin"
+SHARING = "nvidia-device-plugin-0.18"  # with all programs of its image
+BESIDE_PLUGIN = ("config-manager", "gpu-feature-discovery", "mps-control-daemon")
+NFD = ("nfd-master", "nfd-worker", "nfd-gc")
 Progress = Callable[[str], None]
 
 
@@ -50,9 +53,19 @@ def build(cache: Path, release: str, progress: Progress) -> Path:
     return target
 
 
-def plugin_image() -> str:
+def plugin_image(program: str = PLUGIN) -> str:
     """Name of the device plugin's image, as in its chart."""
-    return f"nvcr.io/nvidia/k8s-device-plugin:{versions().programs[PLUGIN].version}"
+    return f"nvcr.io/nvidia/k8s-device-plugin:{versions().programs[program].version}"
+
+
+def nfd_image() -> str:
+    """Name of the image of Node Feature Discovery, as in its chart."""
+    version = versions().programs[NFD[0]].version
+    return f"registry.k8s.io/nfd/node-feature-discovery:{version}"
+
+
+def _only(programs: Mapping[str, Path], *names: str) -> dict[str, Path]:
+    return {name: programs[name] for name in names}
 
 
 def _recipe() -> str:
@@ -65,7 +78,15 @@ def _programs(cache: Path, release: str, progress: Progress) -> Mapping[str, Pat
     home = cache / "go"
     names = (*images.CONTROL_PLANE, *COMMANDS)
     built = kubernetes_servers(names, release, home, progress)
-    others = (versions().kubeadm_tags(release).etcd, "coredns", "flanneld", "flannel", PLUGIN)
+    network = ("coredns", "flanneld", "flannel")
+    others = (
+        versions().kubeadm_tags(release).etcd,
+        *network,
+        PLUGIN,
+        SHARING,
+        *BESIDE_PLUGIN,
+        *NFD,
+    )
     return {**built, **{name: program(name, home, progress) for name in others}}
 
 
@@ -93,7 +114,11 @@ def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
         images.coredns(programs["coredns"], tags.coredns),
         images.flannel(programs["flanneld"], known["flanneld"].version),
         images.flannel_plugin(programs["flannel"], FLANNEL_PLUGIN),
-        images.device_plugin(programs[PLUGIN], plugin_image()),
+        images.device_plugin({PLUGIN: programs[PLUGIN]}, plugin_image()),
+        images.device_plugin(
+            {PLUGIN: programs[SHARING], **_only(programs, *BESIDE_PLUGIN)}, plugin_image(SHARING)
+        ),
+        images.feature_discovery(_only(programs, *NFD), nfd_image()),
         images.probe(images.PROBE),
         images.gpu_probe(images.GPU_PROBE),
         images.pause(f"registry.k8s.io/pause:{tags.pause}"),
@@ -106,4 +131,4 @@ def write_images(registry: Path, wanted: Iterable[images.Image]) -> None:
         with TemporaryDirectory(prefix="gpufleet-image-") as name:
             root = Path(name)
             image.fill(root)
-            write_image(registry, image.name, root, image.command, image.environment)
+            write_image(registry, image.name, root, image.command, image.environment, image.user)

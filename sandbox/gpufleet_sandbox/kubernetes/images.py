@@ -27,6 +27,9 @@ APPLETS = (
     "hostname",
     "readlink",
     "sed",
+    "mount",
+    "umount",
+    "tail",
 )
 IPTABLES = tuple(
     f"{tool}{part}" for tool in ("iptables", "ip6tables") for part in ("", "-save", "-restore")
@@ -45,6 +48,7 @@ class Image:
     fill: Callable[[Path], None]
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
 
 
 def control_plane(release: str, programs: Mapping[str, Path]) -> list[Image]:
@@ -84,15 +88,19 @@ def flannel_plugin(program: Path, name: str) -> Image:
     return Image(name, fill, ("/bin/sh",))
 
 
-def device_plugin(program: Path, name: str) -> Image:
-    """NVIDIA's device plugin, under the name in its chart."""
-
-    def fill(root: Path) -> None:
-        _unpack("libc6", root)
-        _put(program, root, "/usr/bin/nvidia-device-plugin")
-
-    wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"}
+def device_plugin(programs: Mapping[str, Path], name: str) -> Image:
+    """NVIDIA's device plugin and the programs beside it, under the name in its chart. The tools are
+    for the MPS control daemon."""
+    places = {f"/usr/bin/{each}": program for each, program in programs.items()}
+    wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    fill = files(places, packages=("libc6",), shell=True)
     return Image(name, fill, ("/usr/bin/nvidia-device-plugin",), wanted)
+
+
+def feature_discovery(programs: Mapping[str, Path], name: str) -> Image:
+    """Node Feature Discovery, which its chart starts by name."""
+    places = {f"/usr/bin/{each}": program for each, program in programs.items()}
+    return Image(name, files(places), ("/usr/bin/nfd-master",), user="65534:65534")
 
 
 def probe(name: str) -> Image:

@@ -13,7 +13,7 @@ from gpufleet_sandbox.machine.nvidia import nvml_header
 from gpufleet_sandbox.process import run
 
 SOURCES = Path(__file__).parent
-PROGRAMS = ("init", "kmod", "coldplug", "install-kernel", "dracut", "lsinitrd", "mokutil")
+PROGRAMS = ("init", "kmod", "coldplug", "install-kernel", "dracut", "lsinitrd", "mokutil", "procfs")
 DATA = ("gpus.txt", "mig.txt", "sim-coldplug.service")
 NVML = ("nvml", "nvml_host", "nvml_settings", "nvml_mig", "nvml_compute", "mig_state")
 CC = ("gcc", "-O2", "-fPIC", "-shared")

@@ -125,6 +125,13 @@ def smi(driver: Driver) -> Part:
     return Part({"/usr/bin/nvidia-smi": File(driver.nvidia_smi, 0o755)})
 
 
+def mps(driver: Driver) -> Part:
+    """The control program of MPS, which containers get from the host."""
+    name = "nvidia-cuda-mps-control"
+    built = program(name, driver.version, driver.work, static=True)
+    return Part({f"/usr/bin/{name}": File(built, 0o755)})
+
+
 def nvidia_modprobe(driver: Driver) -> Part:
     return Part({"/usr/bin/nvidia-modprobe": File(text("daemons/nvidia-modprobe.sh"), 0o4755)})
 
@@ -172,6 +179,7 @@ FEATURES: Mapping[str, Callable[[Driver], Part]] = {
     "cuda": lambda d: libraries(d, "libcuda"),
     "compute": lambda d: libraries(d, "libcuda", "libnvidia-ml", "libnvidia-ptxjitcompiler"),
     "smi": smi,
+    "mps": mps,
     "nvidia-modprobe": nvidia_modprobe,
     "persistenced": persistenced,
     "fabric-manager": fabric_manager,

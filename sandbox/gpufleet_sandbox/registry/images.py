@@ -24,11 +24,12 @@ def write_image(
     root: Path,
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
+    user: str = "",
 ) -> str:
     """Write an image of one layer, the files of `root`; returns its digest.
 
     `name`: with registry and tag, as pods name it: registry.k8s.io/pause:3.10.2. Files belong to
-    root in the image; `command` is its entrypoint.
+    root in the image; `command` is its entrypoint, `user` the one that runs it, as 65534:65534.
     """
     repository, _, tag = name.rpartition(":")
     place = registry / repository
@@ -40,6 +41,7 @@ def write_image(
             "architecture": "amd64",
             "os": "linux",
             "config": {
+                "User": user,
                 "Entrypoint": list(command),
                 "Env": [f"{key}={value}" for key, value in variables.items()],
             },
