@@ -46,12 +46,17 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     if others or nodes:
         build.report_twice(PLUGIN, others[0] if others else on_nodes(nodes), TWO_PLUGINS)
     check_node_sharing(build, PLUGIN)
+    live = build.managed(PLUGIN)
+    # without a configuration, a chart before 0.19.2 deletes the ServiceAccount that its pods keep:
+    # https://github.com/kubernetes/kubernetes/issues/72519 and
+    # https://github.com/NVIDIA/k8s-device-plugin/pull/1372 (read 2026-11-30)
+    configured = live is not None and bool(value_at(live.values, "config.map"))
     values = chart_values(
         "device-plugin/nvidia-device-plugin.yaml",
         gfd=wanted.gfd,
         mig_strategy="none" if build.sharing.modes else wanted.mig_strategy,
         runtime_class=wanted.runtime_class,
-        configs=config_texts(build.sharing),
+        configs=config_texts(build.sharing, keep=configured),
         default_config=build.sharing.default_name,
         gpu_labels=build.catalog.gpu_labels.all,
         dra_label=DRA_LABEL,

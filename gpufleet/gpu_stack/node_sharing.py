@@ -91,9 +91,10 @@ class NodeSharing:
         """The nodes that share their GPUs in this way."""
         return [name for name, mode in self.modes.items() if mode.sharing == sharing]
 
-    def configs(self) -> tuple[PluginConfig, ...]:
-        """The plugin's configurations, the default first. () if the plugin needs none."""
-        if not self.modes and self.default.sharing == "none":
+    def configs(self, *, keep: bool = False) -> tuple[PluginConfig, ...]:
+        """The plugin's configurations, the default first. () if the plugin needs none, unless the
+        default is to be kept."""
+        if not (self.modes or self.default.sharing != "none" or keep):
             return ()
         distinct = sorted({*self.modes.values()}, key=lambda mode: mode.name)
         first = PluginConfig(self.default_name, self.default, (GPU_RESOURCE,))

@@ -122,9 +122,9 @@ def _fitting(build: StackBuilder, chart: str, feature: str) -> str:
     return f"Use {chart} {versions} (cluster_chart_versions), or remove the keys."
 
 
-def config_texts(sharing: NodeSharing) -> dict[str, str]:
+def config_texts(sharing: NodeSharing, *, keep: bool = False) -> dict[str, str]:
     """Name -> content of each configuration of the plugin. Without keys of nodes, a value of the
-    chart has the MIG strategy."""
+    chart has the MIG strategy. `keep`: the default also if the plugin needs none."""
     return {
         config.name: render_template(
             "device-plugin/configuration.yaml",
@@ -133,7 +133,7 @@ def config_texts(sharing: NodeSharing) -> dict[str, str]:
             strategy=config.mode.strategy if sharing.modes else "none",
             resources=config.resources,
         )
-        for config in sharing.configs()
+        for config in sharing.configs(keep=keep)
     }
 
 

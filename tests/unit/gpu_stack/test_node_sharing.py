@@ -177,6 +177,17 @@ def test_mig_devices_are_not_offered_as_whole_gpus(keys: dict[str, Any]) -> None
     assert "GF921" not in codes(plan)
 
 
+def test_the_plugin_keeps_a_configuration_once_it_has_one() -> None:
+    """Without one, older charts delete the ServiceAccount of pods that still use it."""
+    there = {"config": {"map": {"default": "version: v1", "time-slicing-4": "version: v1"}}}
+    release = HelmRelease(PLUGIN, "kube-system", 1, "deployed", PLUGIN, "0.18.0", "", there)
+    facts = replace(cluster(), releases=(release,))
+    plan = stack(facts, keys={}, device_plugin_enabled=True, cluster_adopt_releases=True)
+    assert configs(plan) == {"default": {"version": "v1"}}
+    assert value_at(values(plan, PLUGIN), "config.default") == "default"
+    assert configs(stack(cluster(), keys={}, device_plugin_enabled=True)) == {}
+
+
 def test_labels_of_others_stay() -> None:
     theirs = labelled(gpu("gpu-1"), "mine", ours=False)
     equal = labelled(gpu("gpu-2"), "time-slicing-4", ours=False)
