@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -20,8 +19,8 @@ from typing import Any
 import yaml
 
 from gpufleet.kube.manifests import load_manifests
+from gpufleet_sandbox.cluster.build import module_folder
 from gpufleet_sandbox.cluster.versions import versions
-from gpufleet_sandbox.golang import go_command, go_environment
 from gpufleet_sandbox.paths import cache_dir
 from tests.cluster.fake_charts import CHARTS, FakeChart, packed
 
@@ -39,6 +38,11 @@ UPSTREAM = (  # chart, a program of its Go module, and the chart's folder there
     ("nvidia-device-plugin", "nvidia-device-plugin", PLUGIN),
     ("nvidia-device-plugin", "nvidia-device-plugin-0.18", PLUGIN),
     ("node-feature-discovery", "nfd-master", "deployment/helm/node-feature-discovery"),
+    (
+        "dra-driver-nvidia-gpu",
+        "gpu-kubelet-plugin",
+        "deployments/helm/dra-driver-nvidia-gpu",
+    ),
 )
 
 
@@ -56,7 +60,7 @@ def write_running_charts(folder: Path) -> None:
 
 def upstream_chart(name: str, program: str, place: str) -> bytes:
     """Archive of a real chart from its Go module. Releases give it the version of the module."""
-    source = module_folder(program) / place
+    source = module_folder(program, cache_dir() / "go", print) / place
     about = yaml.safe_load((source / "Chart.yaml").read_text())
     about["version"] = versions().programs[program].version.removeprefix("v")
     buffer = io.BytesIO()
@@ -71,23 +75,11 @@ def upstream_chart(name: str, program: str, place: str) -> bytes:
     return buffer.getvalue()
 
 
-def module_folder(program: str) -> Path:
-    """The source of a program's module in the sandbox's cache, fetched if it is not there."""
-    wanted = versions().programs[program]
-    home = cache_dir() / "go"
-    words = [str(go_command(home, print)), "mod", "download", "-json"]
-    done = subprocess.run(
-        [*words, f"{wanted.module}@{wanted.version}"],
-        env=dict(go_environment(home)), cwd=home, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return Path(json.loads(done.stdout)["Dir"])
-
-
 def _running(chart: FakeChart) -> bytes:
     source = SOURCE / chart.chart
     files = {"templates/all.yaml": (source / "templates.yaml").read_text()}
     if chart.crds:
-        there = module_folder("prometheus-operator") / OPERATOR_CRDS
+        there = module_folder("prometheus-operator", cache_dir() / "go", print) / OPERATOR_CRDS
         files |= {f"crds/{path.name}": _brief(path) for path in sorted(there.glob("*.yaml"))}
     return packed(chart, yaml.safe_load((source / "values.yaml").read_text()), files)
 

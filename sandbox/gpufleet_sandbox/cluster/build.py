@@ -73,6 +73,18 @@ def program(name: str, home: Path, progress: Progress) -> Path:
     return target
 
 
+def module_folder(name: str, home: Path, progress: Progress) -> Path:
+    """The source of the module of a program of versions.yaml, fetched if the cache lacks it.
+    SandboxError GF654 if it is not served."""
+    wanted = versions().programs[name]
+    with _build_errors(f"{name} {wanted.version}"):
+        module = OwnModule(go_command(home, progress), home, go_environment(home), progress)
+        found = module.download(wanted.module, wanted.version)
+        if "Error" in found:
+            raise SandboxError(kinds.NOT_SERVED(module=wanted.module, reason=found["Error"]))
+    return Path(found["Dir"])
+
+
 def have_program(name: str, home: Path) -> bool:
     """True if the cache has the program."""
     wanted = versions().programs[name]

@@ -168,7 +168,12 @@ def _number(gpus: str | None) -> int:
     help="Include all programs that this project's tests use, and the kubelet.",
 )
 @click.option("--real", is_flag=True, help="Include what `up --real` needs.")
-@click.option("--stack", is_flag=True, help="Include the programs in the images of the GPU stack.")
+@click.option(
+    "--stack",
+    is_flag=True,
+    help="Include the programs in the images of the GPU stack; with --for-tests those of extended "
+    "tests, too.",
+)
 @click.option(
     "--check",
     is_flag=True,
@@ -184,7 +189,8 @@ def build(minors: tuple[str, ...], for_tests: bool, real: bool, stack: bool, che
     known = versions().programs
     names = [name for name in known if not known[name].needed_by]
     names = names if for_tests else [*OTHER_PROGRAMS, "helm"]
-    names += [name for name in known if stack and known[name].needed_by == "stack"]
+    more = {"stack": stack, "extended": stack and for_tests}
+    names += [name for name in known if more.get(known[name].needed_by)]
     with _reporting():
         servers = dict(_servers(choose(minor, progress), for_tests, real) for minor in minors)
         built = (version.rpartition(".")[0] for version in servers)

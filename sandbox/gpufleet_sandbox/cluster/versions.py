@@ -146,7 +146,7 @@ class Program(_Entry):
     tags: str = ""
     replace: dict[str, str] = Field(default_factory=dict)
     static: bool = False
-    needed_by: Literal["", "kubeadm", "stack", "dra"] = ""
+    needed_by: Literal["", "kubeadm", "stack", "extended"] = ""  # extended: for such tests
     local: str = ""
     edits: tuple[Edit, ...] = ()
 

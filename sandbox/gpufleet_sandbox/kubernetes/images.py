@@ -27,6 +27,11 @@ APPLETS = (
     "hostname",
     "readlink",
     "sed",
+    "basename",
+    "date",
+    "find",
+    "head",
+    "ln",
     "mount",
     "umount",
     "tail",
@@ -101,6 +106,20 @@ def feature_discovery(programs: Mapping[str, Path], name: str) -> Image:
     """Node Feature Discovery, which its chart starts by name."""
     places = {f"/usr/bin/{each}": program for each, program in programs.items()}
     return Image(name, files(places), ("/usr/bin/nfd-master",), user="65534:65534")
+
+
+def dra_driver(program: Path, source: Path, hook: Path, name: str) -> Image:
+    """NVIDIA's DRA driver, for GPUs only. `source`: its module; `hook`: nvidia-cdi-hook."""
+    script = "kubelet-plugin-prestart.sh"
+    # the nvidia-smi of this machine's distribution has no --version
+    text = (source / "hack" / script).read_text().replace("--version\n", "-L\n")
+    places = {
+        "/usr/bin/gpu-kubelet-plugin": program,
+        "/usr/bin/nvidia-cdi-hook": hook,
+        "/bin/bash": unpacked("bash-static") / "bin" / "bash-static",
+    }
+    fill = files(places, packages=("libc6",), shell=True, texts={f"/usr/bin/{script}": text})
+    return Image(name, fill, ("/usr/bin/gpu-kubelet-plugin",))
 
 
 def probe(name: str) -> Image:
