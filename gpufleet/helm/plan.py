@@ -167,26 +167,26 @@ def _kept(wanted: Release, found: HelmRelease, keeper: Keeper) -> tuple[Action, 
     """A release that Flux or Argo CD applies is judged, and never changed: its owner would undo
     the change."""
     differences = _differences(wanted, found)
-    problems = []
-    if found.status == "failed" and keeper.kind == "HelmRelease":
-        failed = findings.KEPT_RELEASE_FAILED(
+    failed = keeper.kind == "HelmRelease" and found.status == "failed"
+    problem = found.problem or (f"revision {found.revision} failed" if failed else "")
+    notes = []
+    if differences:
+        behind = findings.RELEASE_BEHIND(
+            keeper=keeper, release=wanted.ref, differences=differences, left_by=wanted.left_by
+        )
+        notes.append(behind)
+    if problem:
+        stuck = findings.KEPT_RELEASE_FAILED(
             keeper=keeper,
             release=wanted.ref,
-            revision=found.revision,
+            problem=problem,
             kind=keeper.kind.lower(),
             name=keeper.name,
             namespace=keeper.namespace or found.namespace,
         )
-        problems.append(failed)
-    if not differences and problems:
-        return "no-op", f"{keeper} applies it; revision {found.revision} failed", problems
-    if not differences:
-        kept = findings.RELEASE_KEPT(keeper=keeper, release=wanted.ref)
-        return "no-op", f"{keeper} applies it", [kept]
-    behind = findings.RELEASE_BEHIND(
-        keeper=keeper, release=wanted.ref, differences=differences, left_by=wanted.left_by
-    )
-    return "no-op", f"{keeper} applies it; {differences}", [behind, *problems]
+        notes.append(stuck)
+    why = "; ".join(filter(None, (f"{keeper} applies it", differences, problem)))
+    return "no-op", why, notes or [findings.RELEASE_KEPT(keeper=keeper, release=wanted.ref)]
 
 
 def _steady(

@@ -37,6 +37,7 @@ OPTIONAL = (
     "alertmanagers",
     "api_services",
     "own_releases",
+    "helm_releases",
     "runtime_classes",
 )
 Answers = Mapping[str, Any]
@@ -54,7 +55,8 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         parse_workload(kind, item) for kind in WATCHED_KINDS for item in found["workloads"][kind]
     ]
     lone = [parse_lone_pod(item) for item in found["pods"]]
-    releases, workloads = with_keepers(releases, [*made, *(pod for pod in lone if pod)])
+    made += [pod for pod in lone if pod]
+    releases, workloads = with_keepers(releases, made, found["helm_releases"])
     return ClusterFacts(
         context=context,
         server=parse_version(found["version"]),

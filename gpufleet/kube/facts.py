@@ -93,6 +93,7 @@ class HelmRelease:
     operated: tuple[ObjectRef, ...] = ()  # of its manifest, for an operator
     claims: tuple[ObjectRef, ...] = ()  # PersistentVolumeClaims that Helm would delete with it
     keeper: Keeper | None = None  # Flux or Argo CD, which would undo a change of the release
+    problem: str = ""  # why its HelmRelease is not applied, as Flux reports it
 
     @property
     def ref(self) -> ReleaseRef:

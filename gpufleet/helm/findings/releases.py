@@ -45,8 +45,7 @@ RELEASE_BEHIND = warning(
 KEPT_RELEASE_FAILED = warning(
     "GF827",
     "Flux could not apply a release",
-    "{keeper} applies release {release}, and its revision {revision} failed; gpufleet does not "
-    "change it.",
+    "{keeper} has not applied release {release}: {problem}; gpufleet does not change it.",
     "Read the reason: `kubectl -n {namespace} describe {kind} {name}`. Correct the files that "
     "{keeper} reads.",
 )

@@ -66,10 +66,14 @@ FIRST = {
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
 ALERTMANAGERS = "alertmanagers.monitoring.coreos.com"
 CLUSTER_POLICIES = "clusterpolicies.nvidia.com"
+HELM_RELEASES = "helmreleases.helm.toolkit.fluxcd.io"
 CUSTOM = {
     PROMETHEUSES: ApiRequest("/apis/monitoring.coreos.com/v1/prometheuses", optional=True),
     ALERTMANAGERS: ApiRequest("/apis/monitoring.coreos.com/v1/alertmanagers", optional=True),
     CLUSTER_POLICIES: ApiRequest("/apis/nvidia.com/v1/clusterpolicies", optional=True),
+    HELM_RELEASES: ApiRequest(
+        "/apis/helm.toolkit.fluxcd.io/v2/helmreleases", optional=True, dispensable=True
+    ),
 }
 NEEDED_GROUPS = frozenset(name.partition(".")[2] for name in CUSTOM)
 
@@ -122,6 +126,7 @@ def gather_answers(
         "prometheuses": second.get(PROMETHEUSES) or (),
         "cluster_policies": second.get(CLUSTER_POLICIES) or (),
         "alertmanagers": second.get(ALERTMANAGERS) or (),
+        "helm_releases": second.get(HELM_RELEASES) or (),
         "system_configs": {name: second[f"config {name}"] for name in configs},
     }
 

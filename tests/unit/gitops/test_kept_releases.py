@@ -151,6 +151,67 @@ def test_a_release_that_flux_could_not_apply_is_a_warning() -> None:
     assert show in plan.findings[0].remedy
 
 
+def helm_release(
+    chart: str, space: str, *conditions: dict[str, str], **spec: str
+) -> dict[str, Any]:
+    """A HelmRelease from `gpufleet render`."""
+    return {
+        "metadata": {"name": f"gpufleet-{chart}", "namespace": space},
+        "spec": {"releaseName": chart, **spec},
+        "status": {"conditions": list(conditions)},
+    }
+
+
+NO_CHART = {"type": "Ready", "status": "False", "message": "no chart\nversion found."}
+READY = {"type": "Ready", "status": "True", "message": "Helm install succeeded"}
+UNDONE = {"reason": "RollbackSucceeded", "message": "Helm rollback succeeded"}
+ROLLED_BACK = [
+    {"type": "Ready", "status": "False", **UNDONE},
+    {"type": "Remediated", "status": "True", **UNDONE},
+    {"type": "Released", "status": "False", "reason": "UpgradeFailed", "message": "invalid"},
+]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "installed", "problem"),
+    [
+        ([NO_CHART], True, ": no chart version found;"),
+        ([NO_CHART], False, ": no chart version found;"),
+        ([{"type": "Ready", "status": "Unknown"}], False, ": it has installed no revision yet;"),
+        ([], False, ": it has installed no revision yet;"),
+        (ROLLED_BACK, True, ": invalid;"),
+        ([READY, {**NO_CHART, "type": "Released"}], True, ""),
+    ],
+)
+def test_what_flux_reports_of_a_release_is_shown(
+    conditions: list[dict[str, str]], installed: bool, problem: str
+) -> None:
+    """Helm has a record only of charts that Flux could read, and of none before the first one."""
+    answers = json.loads(CAPTURE.read_text())
+    if not installed:
+        answers["secrets"], answers["releases"] = [], []
+        answers["workloads"] = {kind: [] for kind in answers["workloads"]}
+    answers["helm_releases"] = [helm_release("nvidia-device-plugin", "kube-system", *conditions)]
+    facts = cluster_facts("sandbox", answers)
+    plan = judged(stack(facts), facts)["nvidia-device-plugin"]
+    assert plan.action == "no-op"
+    found = {finding.code: finding.message for finding in plan.findings}
+    assert problem in found.get("GF827", "")
+    assert ("GF827" in found) is bool(problem)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_helmrelease_in_another_namespace_than_its_release(running: bool) -> None:
+    """Its record is in the namespace of the HelmRelease, where gpufleet does not look."""
+    theirs = helm_release("exporter", "flux-system", READY, targetNamespace="elsewhere")
+    unnamed = {"metadata": {"name": "platform", "namespace": "elsewhere"}}
+    keeper = Keeper("Flux", "HelmRelease", "flux-system", "gpufleet-exporter")
+    made = [replace(work("exporter", "dcgm", release="exporter"), keeper=keeper)]
+    (found,), _ = with_keepers((), made if running else (), [theirs, unnamed])
+    assert (found.namespace, found.name, found.keeper) == ("elsewhere", "exporter", keeper)
+    assert bool(found.problem) is not running
+
+
 def test_a_release_of_helm_with_gpufleets_prefix_has_no_keeper() -> None:
     """The label is also Helm's, with the name of the release."""
     about = {
