@@ -179,7 +179,7 @@ RELEASE_STAYS = warning(
     "GF971",
     "Release stays",
     "Release {release} stays: {why}.",
-    "If you do not need it: helm uninstall {name} -n {namespace}",
+    "If you do not need it: {removal}",
 )
 
 RELEASE_LEFT = warning(

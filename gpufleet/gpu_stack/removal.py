@@ -16,7 +16,7 @@ from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.model import NODE_MARK, our_releases
 from gpufleet.gpu_stack.node_sharing import OWN_LABELS
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import DRA, OPERATOR, PLUGIN
+from gpufleet.helm.builder import DRA, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
 from gpufleet.helm.release import is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
@@ -111,10 +111,14 @@ def plan_stack_removal(
         if found and not is_release_installed(found) and found.status != "uninstalled"
     )
     spaces = {claim.namespace for claim in remains.claims}
-    passwords = [  # kept: a claim may hold Grafana's database with it
+    read = {found.namespace for found in foreign if found.name == STACK}  # Secrets, by its pods
+    objects = [
         each
         for each in remains.objects
-        if each.ref.name == GRAFANA_SECRET and each.ref.namespace in spaces
+        if each.ref.kind != "Secret" or each.ref.namespace not in read
+    ]
+    passwords = [  # kept: a claim may hold Grafana's database with it
+        each for each in objects if each.ref.name == GRAFANA_SECRET and each.ref.namespace in spaces
     ]
     notes = [
         *(RELEASE_UNREADABLE(release=ref, reason=why) for ref, why in facts.unreadable.items()),
@@ -127,7 +131,7 @@ def plan_stack_removal(
     return StackRemoval(
         releases=releases,
         foreign=foreign,
-        objects=tuple(each for each in remains.objects if each not in passwords),
+        objects=tuple(each for each in objects if each not in passwords),
         nodes=tuple(sorted({*remains.nodes.items(), *_config_labels(facts)})),
         findings=tuple(dict.fromkeys(notes)),
     )
@@ -198,12 +202,12 @@ def _lost(
 
 def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) -> Iterator[Finding]:
     for found in foreign:
-        why = "it was there before gpufleet, which took it over"
+        why, removal = "it was there before gpufleet, which took it over", ""
         if found.keeper:
-            why = f"{found.keeper} applies it: remove it from the files that it reads"
+            why, removal = f"{found.keeper} applies it", "remove it from the files that it reads"
         elif not is_our_release(found):
             why = "it does not have the label of gpufleet's releases"
-        yield _release_stays(found.ref, why)
+        yield _release_stays(found.ref, why, removal)
     for ref in elsewhere:
         why = "the inventory names another namespace, in monitoring_namespace, "
         why += "device_plugin_namespace, device_plugin_nfd_namespace, device_plugin_dra_namespace "
@@ -211,8 +215,9 @@ def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) ->
         yield _release_stays(ref, why)
 
 
-def _release_stays(ref: ReleaseRef, why: str) -> Finding:
-    return findings.RELEASE_STAYS(release=ref, why=why, name=ref.name, namespace=ref.namespace)
+def _release_stays(ref: ReleaseRef, why: str, removal: str = "") -> Finding:
+    removal = removal or f"helm uninstall {ref.name} -n {ref.namespace}"
+    return findings.RELEASE_STAYS(release=ref, why=why, removal=removal)
 
 
 def _left(

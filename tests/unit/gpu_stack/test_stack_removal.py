@@ -12,6 +12,7 @@ from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.builder import DRA, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.kube.facts import ClusterFacts, Crd, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.helm_releases import ADOPTED_LABEL, OWNER_LABEL
+from gpufleet.kube.keepers import Keeper
 from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
 
 OURS = {OWNER_LABEL: "1234"}
@@ -91,6 +92,21 @@ def test_a_release_of_another_user_stays_and_is_named(labels: dict[str, str]) ->
     assert [found.name for found in plan.releases] == [EXPORTER]
     assert "helm uninstall kube-prometheus-stack -n monitoring" in said(plan, "GF971")
     assert plan.movements[STACK] == {"before": "1.2.3", "after": "1.2.3"}
+
+
+def test_a_release_that_stays_keeps_the_secrets_that_it_reads() -> None:
+    secrets = made("Secret", "gpufleet-grafana", "monitoring"), made("Secret", "other", "gpu")
+    there = Remains(objects=secrets, claims=(claim("monitoring"),))
+    plan = removal(cluster(release(STACK, labels={})), there)
+    assert plan.objects == secrets[1:]
+    assert "gpufleet-grafana" not in " ".join(map(str, plan.findings))
+
+
+def test_a_release_of_flux_goes_by_its_files() -> None:
+    keeper = Keeper("Flux", "HelmRelease", "monitoring", "gpufleet-dcgm-exporter")
+    text = said(removal(cluster(release(EXPORTER, keeper=keeper))), "GF971")
+    assert "HelmRelease" in text
+    assert "helm uninstall" not in text
 
 
 def test_what_another_user_uninstalled_is_not_named() -> None:
