@@ -51,6 +51,7 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     # https://github.com/kubernetes/kubernetes/issues/72519 and
     # https://github.com/NVIDIA/k8s-device-plugin/pull/1372 (read 2026-11-30)
     configured = live is not None and bool(value_at(live.values, "config.map"))
+    configured = configured and not wanted.values.get("config")  # the user's stays as it is
     values = chart_values(
         "device-plugin/nvidia-device-plugin.yaml",
         gfd=wanted.gfd,

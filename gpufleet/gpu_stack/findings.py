@@ -248,7 +248,7 @@ SHARING_REFUSED = blocker(
     "{instead}",
     description="The keys of a host do not fit the device plugin, GPU Operator or DRA driver. The "
     "message says why. Nothing was done.",
-    advice="Change the keys, or use a newer chart, as the finding says.",
+    advice="Change the keys, or use another version of the chart, as the finding says.",
 )
 
 LABEL_OF_OTHERS = warning(
@@ -263,8 +263,8 @@ LABEL_OF_OTHERS = warning(
 LAYOUT_FIRST = warning(
     "GF921",
     "Node still has MIG devices",
-    "Node {node} offers MIG devices, and its host's keys request a configuration without MIG "
-    "({wanted}): its label stays, so that no pod gets a divided GPU as a whole one.",
+    "Node {node} offers MIG devices, and gpu_mig of its host requests none: the label of its "
+    "configuration stays, so that no pod gets a divided GPU as a whole one.",
     "Change the layout first (`gpufleet upgrade start INVENTORY --sharing`), then run "
     "`gpufleet apply` again.",
 )

@@ -16,12 +16,12 @@ from gpufleet.gpu_stack.node_sharing import (
     OWN_LABELS,
     NodeSharing,
     SharingMode,
+    has_mig,
 )
 from gpufleet.kube.facts import ClusterFacts, ClusterNode
 from gpufleet.kube.node_answers import DRA_LABEL, GPU_RESOURCE, is_dra_node, is_gpu
 
 GPU_COUNT, MIG_STRATEGY = "nvidia.com/gpu.count", "nvidia.com/mig.strategy"  # labels of GFD
-MIG = mig_resource("")  # beginning of the resources of MIG devices
 WITHOUT_EFFECT = ("none", "mixed")  # strategies that leave whole GPUs as they are
 
 
@@ -29,8 +29,8 @@ WITHOUT_EFFECT = ("none", "mixed")  # strategies that leave whole GPUs as they a
 class LabelChange:
     """A change of the labels that gpufleet sets: afterwards the node has `label` with the value
     `after`, "" for no label, and no other one of gpufleet's. `resources`: what the node advertises
-    before and after it; `retires`: the present label goes before the plugin's release changes;
-    `disturbs`: the GPUs are shared in another way."""
+    before and after it; `retires`: the configuration of the present label is not among the new
+    ones; `disturbs`: the GPUs are shared in another way."""
 
     node: str
     label: str
@@ -65,28 +65,11 @@ def label_changes(
                 findings.LABEL_OF_OTHERS(node=node.name, label=label, found=there, wanted=wanted)
             )
             continue
-        if _has_mig(node) and label == CONFIG_LABEL and _forgets_mig(sharing, node):
-            left.append(findings.LAYOUT_FIRST(node=node.name, wanted=wanted or "none"))
-            continue
-        config = node.labels.get(CONFIG_LABEL, "")
-        # the release would wait for an MPS control daemon that fails
-        retires = CONFIG_LABEL in ours and (config not in names or "mps" in config)
+        retires = CONFIG_LABEL in ours and node.labels.get(CONFIG_LABEL) not in names
         resources = _resources_text(sharing, node) if wanted else ""
         disturbs = _disturbs(sharing, node)
         changes.append(LabelChange(node.name, label, wanted, resources, retires, disturbs))
     return changes, left
-
-
-def _has_mig(node: ClusterNode) -> bool:
-    """True if a node offers MIG devices as resources of their own."""
-    return any(node.allocatable[name] for name in node.allocatable if name.startswith(MIG))
-
-
-def _forgets_mig(sharing: NodeSharing, node: ClusterNode) -> bool:
-    """True if the wanted configuration would offer the MIG devices of a node as whole GPUs."""
-    there = node.labels.get(CONFIG_LABEL, "")
-    mode = sharing.modes.get(node.name, sharing.default)
-    return there.startswith("mig-") and mode.strategy == "none"
 
 
 def _disturbs(sharing: NodeSharing, node: ClusterNode) -> bool:
@@ -97,7 +80,7 @@ def _disturbs(sharing: NodeSharing, node: ClusterNode) -> bool:
         return by_dra != (node.name in sharing.dra)
     mode = sharing.modes.get(node.name, sharing.default)
     there = node.labels.get(CONFIG_LABEL) or sharing.default.name
-    if _has_mig(node) or mode.strategy not in WITHOUT_EFFECT:
+    if has_mig(node) or mode.strategy not in WITHOUT_EFFECT:
         return there != mode.name
     return there not in {replace(mode, strategy=each).name for each in WITHOUT_EFFECT}
 

@@ -7,6 +7,7 @@ Per-Node Configuration With a Node Label"; internal/rm/rm.go for the names of re
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from gpufleet.gpu.sharing import check_sharing, divides_gpus
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR
-from gpufleet.kube.facts import ClusterFacts
+from gpufleet.kube.facts import ClusterFacts, ClusterNode
 from gpufleet.kube.node_answers import DRA_LABEL, GPU_RESOURCE
 
 HostData = Mapping[str, Mapping[str, Any]]  # host of the inventory -> its data
@@ -29,6 +30,9 @@ CONFIG_LABEL = "nvidia.com/device-plugin.config"  # of a node; its value: a conf
 OWN_LABELS = frozenset((CONFIG_LABEL, DRA_LABEL))  # gpufleet sets one of them per node, or none
 SHARED = "shared"  # the configuration of nodes without a label, with device_plugin_time_slicing
 UNSHARED = "default"  # the same without it
+MIG = mig_resource("")  # beginning of the resources of MIG devices
+MIG_CONFIG = re.compile(r"mig-(mixed|single)(?:-time-slicing-(\d+))?")  # names of configurations
+PRODUCT = "nvidia.com/gpu.product"  # label of GFD; with the strategy `single` it names the profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,14 @@ class PluginConfig:
 @dataclass(frozen=True, slots=True)
 class NodeSharing:
     """What the inventory requests. `default`: for nodes without keys; `nodes`: node -> its keys;
-    `modes`: node -> how the device plugin shares its GPUs; `dra`: nodes of the DRA driver."""
+    `modes`: node -> how the device plugin shares its GPUs; `dra`: nodes of the DRA driver; `kept`:
+    nodes whose mode stays until their MIG devices are gone."""
 
     default: SharingMode
     nodes: Mapping[str, GpuSettings] = field(default_factory=dict)
     modes: Mapping[str, SharingMode] = field(default_factory=dict)
     dra: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     def label_of(self, node: str) -> tuple[str, str]:
         """The label that a node needs, and its value, "" for none."""
@@ -147,7 +153,30 @@ def plan_sharing(
         if (keys.sharing or keys.mig_strategy or not own) and (mode := _mode_of(keys, default))
     }
     dra = tuple(name for name, keys in nodes.items() if keys.sharing == "dra")
-    return NodeSharing(default, nodes, modes, dra)
+    kept = {
+        node.name: mode
+        for node in facts.nodes
+        if node.name in modes and (mode := _kept_mode(node, nodes[node.name]))
+    }
+    return NodeSharing(default, nodes, modes | kept, dra, tuple(kept))
+
+
+def _kept_mode(node: ClusterNode, keys: GpuSettings) -> SharingMode | None:
+    """The mode of the present label, if the keys ask for no MIG and the node still has MIG devices:
+    the plugin would offer the divided GPUs as whole ones."""
+    found = MIG_CONFIG.fullmatch(node.labels.get(CONFIG_LABEL, ""))
+    if not found or CONFIG_LABEL not in node.own_labels or not has_mig(node):
+        return None
+    if keys.mig is None or divides_gpus(keys):
+        return None
+    strategy, replicas = found.groups()
+    return SharingMode("time-slicing" if replicas else "none", int(replicas or 1), strategy)
+
+
+def has_mig(node: ClusterNode) -> bool:
+    """True if a node offers MIG devices, as resources of their own or as GPUs."""
+    offered = any(node.allocatable[name] for name in node.allocatable if name.startswith(MIG))
+    return offered or "-MIG-" in node.labels.get(PRODUCT, "")
 
 
 def _is_plugin_configured(settings: ClusterSettings) -> bool:

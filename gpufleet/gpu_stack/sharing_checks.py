@@ -26,7 +26,7 @@ from gpufleet.helm.chart_values import same_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts
 
-MPS = {PLUGIN: "mps.enableHostPID", OPERATOR: "devicePlugin.mps.root"}  # values of the charts
+MPS = {PLUGIN: "mps.root", OPERATOR: "devicePlugin.mps.root"}  # values of the charts
 CONFIGS = "devicePlugin.config.data"
 COMPUTE = ("nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor")  # labels of GFD
 MANY_CLIENTS = (7, 5)  # compute capability from which the plugin allows MAX_MPS_CLIENTS
@@ -170,6 +170,7 @@ def plan_config_labels(build: StackBuilder, releases: Sequence[Release]) -> tupl
         sharing.modes if ours else {},
         sharing.dra if drivers else (),
     )
+    build.findings += [findings.LAYOUT_FIRST(node=name) for name in sharing.kept if ours]
     changes, left = label_changes(offered, facts)
     build.findings += left
     disturbed = [change.node for change in changes if change.disturbs]

@@ -29,7 +29,9 @@ def with_keepers(
     that have no record are added, and their workloads get their name. `helm_releases`: those of
     Flux, which also report problems."""
     named = [_claimed(work) for work in workloads]
-    flux = dict(map(_flux_release, helm_releases))
+    # those with a kubeconfig are for another cluster
+    local = (item for item in helm_releases if not (item.get("spec") or {}).get("kubeConfig"))
+    flux = dict(map(_flux_release, local))
     shown = {
         work.release: work.keeper
         for work in named

@@ -66,7 +66,9 @@ for text in $(grep -lsE "\"[/]dev/nvidia[c0-9]|$gave" \
     /run/*/containerd/*/io*/*/*/config.json \
     /run/containers/storage/overlay-containers/*/userdata/config.json); do
     case $text in */"$line"/*) continue ;; esac
-    if ! grep -qF '[{"allow":true,"access":"rwm"}' "$text" || grep -qE "$gave" "$text"; then
+    [ -r "$text" ] || continue
+    # CRI-O writes it with spaces
+    if ! tr -d '[:space:]' <"$text" | grep -qF '[{"allow":true,"access":"rwm"}' || grep -qsE "$gave" "$text"; then
         say "given $text"
     fi
 done

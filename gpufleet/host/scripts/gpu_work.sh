@@ -46,7 +46,10 @@ gpu_containers() {
         /run/*/containerd/*/io*/*/*/config.json \
         /run/containers/storage/overlay-containers/*/userdata/config.json | grep -vF "/${exporter:-none}/" |
         while read -r bundle; do
-            if ! grep -qF '[{"allow":true,"access":"rwm"}' "$bundle" || grep -qE "$gave" "$bundle"; then echo "$bundle"; fi
+            [ -r "$bundle" ] || continue
+            # CRI-O writes it with spaces
+            if ! tr -d '[:space:]' <"$bundle" | grep -qF '[{"allow":true,"access":"rwm"}' ||
+                grep -qsE "$gave" "$bundle"; then echo "$bundle"; fi
         done
 }
 

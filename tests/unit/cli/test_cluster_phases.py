@@ -73,18 +73,26 @@ def test_a_file_of_others_stays_and_no_phase_runs(content: str, tmp_path: Path) 
     assert (report.read_text(), [*tmp_path.iterdir()]) == (content, [report])
 
 
-@pytest.mark.parametrize(("code", "status", "times"), [
-    (NO_GPU_NODES.code, 0, 2), (NO_GPU_NODES.code, 1, 1), ("GF936", 0, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "release", "status", "times"),
+    [
+        (NO_GPU_NODES.code, "node-feature-discovery", 0, 2),
+        (NO_GPU_NODES.code, "node-feature-discovery", 1, 1),
+        (NO_GPU_NODES.code, "nvidia-device-plugin", 0, 1),
+        ("GF936", "node-feature-discovery", 0, 1),
+    ],
+)
 def test_the_stack_is_applied_again_once_nodes_can_have_labels(
-    code: str, status: int, times: int, tmp_path: Path
+    code: str, release: str, status: int, times: int, tmp_path: Path
 ) -> None:
     log, report = tmp_path / "log", tmp_path / "r.json"
     text = REPORT.replace("STATUS", str(status)).replace("GF936", code)
+    text = text.replace('"errors"', f'"releases": {{{release!r}: None}}, "errors"')
     words = [sys.executable, "-c", f"open({str(log)!r}, 'a').write('x')\n{text}"]
     assert carry_out([stack_phase(words)], str(report), None) == status
     assert log.read_text() == "x" * times
-    assert [each["name"] for each in json.loads(report.read_text())["phases"]] == ["GPU stack"]
+    phases = json.loads(report.read_text())["phases"]
+    assert [each["name"] for each in phases] == ["GPU stack"] * times
 
 
 def test_after_a_failure_the_rest_is_not_reached(

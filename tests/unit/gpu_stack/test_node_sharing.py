@@ -158,23 +158,40 @@ def test_labels_of_ours_change_and_go_with_the_keys() -> None:
     assert found == {"gpu-1": ("", True), "gpu-2": ("mps-2", True), "gpu-3": ("", True)}
 
 
-def test_a_node_leaves_mps_before_the_release_waits_for_its_daemon() -> None:
-    nodes = [labelled(gpu(name), "mps-2") for name in ("gpu-1", "gpu-2")]
-    plan = shared({"gpu-1": SLICED, "gpu-2": MPS}, *nodes)
-    assert [(each.node, each.retires) for each in plan.config_labels] == [("gpu-1", True)]
+WHOLE_AGAIN: dict[str, Any] = {**SLICED, "gpu_mig": "off"}
 
 
-@pytest.mark.parametrize("keys", [{"gpu_mig": "off"}, {**SLICED, "gpu_mig": "off"}, MPS, {}])
-def test_mig_devices_are_not_offered_as_whole_gpus(keys: dict[str, Any]) -> None:
-    divided = labelled(gpu("gpu-1"), "mig-mixed")
-    offers = {"nvidia.com/gpu": 7, "nvidia.com/mig-1g.10gb": 7}
-    plan = shared({"gpu-1": keys}, replace(divided, allocatable=offers))
-    assert labels(plan) == {}
-    assert "GF921" in codes(plan)
-    whole = replace(divided, allocatable={"nvidia.com/gpu": 8, "nvidia.com/mig-1g.10gb": 0})
-    plan = shared({"gpu-1": keys}, whole)
-    assert [*labels(plan)] == ["gpu-1"]
+@pytest.mark.parametrize(
+    ("config", "offers", "product"),
+    [
+        ("mig-mixed", {"nvidia.com/gpu": 7, "nvidia.com/mig-1g.10gb": 7}, "H100"),
+        ("mig-mixed-time-slicing-2", {"nvidia.com/mig-1g.10gb": 14}, "H100"),
+        ("mig-single", {"nvidia.com/gpu": 7}, "H100-MIG-1g.10gb"),
+    ],
+)
+def test_mig_devices_are_not_offered_as_whole_gpus(
+    config: str, offers: dict[str, int], product: str
+) -> None:
+    """The label stays, and so does the configuration that it names."""
+    divided = labelled(gpu("gpu-1", **{"nvidia.com/gpu.product": product}), config)
+    divided = replace(divided, allocatable=offers)
+    plan = shared({"gpu-1": WHOLE_AGAIN}, divided)
+    assert (labels(plan), "GF921" in codes(plan)) == ({}, True)
+    assert config in configs(plan)
+    off = replace(divided, allocatable={"nvidia.com/gpu": 8, "nvidia.com/mig-1g.10gb": 0})
+    off = replace(off, labels={**off.labels, "nvidia.com/gpu.product": "H100"})
+    plan = shared({"gpu-1": WHOLE_AGAIN}, off)
+    assert (labels(plan), "GF921" in codes(plan)) == ({"gpu-1": "time-slicing-4"}, False)
+
+
+@pytest.mark.parametrize("keys", [{}, MIXED])
+def test_labels_of_mig_follow_keys_that_do_not_turn_it_off(keys: dict[str, Any]) -> None:
+    node = labelled(gpu("gpu-1"), "mig-mixed")
+    plan = shared({"gpu-1": keys}, replace(node, allocatable={"nvidia.com/mig-1g.10gb": 7}))
+    assert labels(plan) == ({} if keys else {"gpu-1": ""})
     assert "GF921" not in codes(plan)
+    gone = stack(cluster(node), keys={"gpu-1": keys}, device_plugin_enabled=False)
+    assert labels(gone) == {"gpu-1": ""}
 
 
 def test_the_plugin_keeps_a_configuration_once_it_has_one() -> None:
@@ -186,6 +203,12 @@ def test_the_plugin_keeps_a_configuration_once_it_has_one() -> None:
     assert configs(plan) == {"default": {"version": "v1"}}
     assert value_at(values(plan, PLUGIN), "config.default") == "default"
     assert configs(stack(cluster(), keys={}, device_plugin_enabled=True)) == {}
+    own = {"config": {"map": {"mine": "version: v1"}}}
+    plan = stack(
+        facts, keys={}, device_plugin_enabled=True, cluster_adopt_releases=True,
+        device_plugin_values=own,
+    )  # fmt: skip
+    assert {*configs(plan)} == {"mine"}, "the user's choice stays"
 
 
 def test_labels_of_others_stay() -> None:
