@@ -152,7 +152,7 @@ def test_a_release_that_flux_could_not_apply_is_a_warning() -> None:
 
 
 def helm_release(
-    chart: str, space: str, *conditions: dict[str, str], **spec: str
+    chart: str, space: str, *conditions: dict[str, str], **spec: Any
 ) -> dict[str, Any]:
     """A HelmRelease from `gpufleet render`."""
     return {
@@ -210,6 +210,12 @@ def test_a_helmrelease_in_another_namespace_than_its_release(running: bool) -> N
     (found,), _ = with_keepers((), made if running else (), [theirs, unnamed])
     assert (found.namespace, found.name, found.keeper) == ("elsewhere", "exporter", keeper)
     assert bool(found.problem) is not running
+
+
+def test_a_helmrelease_for_another_cluster_keeps_nothing_here() -> None:
+    remote = {"secretRef": {"name": "prod-kubeconfig"}}
+    theirs = helm_release("exporter", "flux-system", READY, kubeConfig=remote)
+    assert with_keepers((), (), [theirs]) == ((), ())
 
 
 def test_a_release_of_helm_with_gpufleets_prefix_has_no_keeper() -> None:
