@@ -55,7 +55,11 @@ class CheckedCluster(Subject):
     """A cluster of the inventory. Each part is read once, when a check first needs it.
 
     `count_gpus`: the number of GPUs that the host of a node has, None if unknown.
+    `sharing_seconds`: until a device plugin offers what its configuration says. It retries every
+    30 s to reach its MPS control daemon.
     """
+
+    sharing_seconds = 75
 
     def __init__(
         self, target: Target, count_gpus: Callable[[str], int | None] = lambda name: None

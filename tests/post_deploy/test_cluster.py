@@ -47,7 +47,6 @@ POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS = 120
 TARGET_SECONDS = 180  # until a new pod is a target
-SHARING_SECONDS = 75  # the plugin retries every 30 s until its MPS control daemon answers
 
 
 def left_out(cluster: CheckedCluster, image: str) -> set[str]:
@@ -122,7 +121,7 @@ def test_gpus_are_shared(cluster: CheckedCluster) -> None:
     cluster.need(judged, why)
     keys = {node.metadata.name: own for node, own in judged}
     wrong = _unshared(cluster, (node for node, _ in judged), keys)
-    end = time.monotonic() + SHARING_SECONDS
+    end = time.monotonic() + cluster.sharing_seconds
     while wrong and "configuration" not in "".join(wrong) and time.monotonic() < end:
         time.sleep(1)
         wrong = _unshared(cluster, cluster.listed(cluster.core.list_node), keys)

@@ -41,6 +41,7 @@ def cluster_of(
     target = Target("@local", ("gpu_cluster",), data, gpu_keys=keys_of_nodes(found))
     cluster = CheckedCluster(target)
     cluster.__dict__.update(nodes=[node], pods=[])
+    cluster.sharing_seconds = 0
     return cluster
 
 
