@@ -193,7 +193,7 @@ def test_a_blocker_stops_a_cluster_before_its_first_step(bench: ClusterBench) ->
 
 
 SLICED = {"gpu_sharing": "time-slicing", "gpu_replicas": 4}
-MPS = {"gpu_sharing": "mps", "gpu_replicas": 2}
+HALVES = {"gpu_sharing": "time-slicing", "gpu_replicas": 2}
 CONFIG = "nvidia.com/device-plugin.config"
 
 
@@ -213,12 +213,15 @@ def test_labels_of_configurations_come_after_the_plugin_has_them(bench: ClusterB
         f"  apply nodes/gpu-2 {CONFIG}=time-slicing-4",
     ]
     assert shared(bench, gpu_1=SLICED, gpu_2=SLICED) == []
-    assert shared(bench, gpu_1=SLICED, gpu_2=MPS) == [plugin, f"  apply nodes/gpu-2 {CONFIG}=mps-2"]
+    assert shared(bench, gpu_1=SLICED, gpu_2=HALVES) == [
+        plugin,
+        f"  apply nodes/gpu-2 {CONFIG}=time-slicing-2",
+    ]
     # without the configuration that its label names, the plugin would not start
-    assert shared(bench, gpu_1=MPS) == [
+    assert shared(bench, gpu_1=HALVES) == [
         "  apply nodes/gpu-1",
         plugin,
-        f"  apply nodes/gpu-1 {CONFIG}=mps-2",
+        f"  apply nodes/gpu-1 {CONFIG}=time-slicing-2",
         "  apply nodes/gpu-2",
     ]
     bench.nodes = {}
@@ -227,7 +230,7 @@ def test_labels_of_configurations_come_after_the_plugin_has_them(bench: ClusterB
 
 
 def test_a_pod_that_got_a_gpu_since_the_plan_keeps_the_sharing(bench: ClusterBench) -> None:
-    bench.nodes = {"gpu-1": MPS}
+    bench.nodes = {"gpu-1": HALVES}
 
     def late() -> None:
         install()
