@@ -98,8 +98,8 @@ class NodeSharing:
         return [name for name, mode in self.modes.items() if mode.sharing == sharing]
 
     def configs(self, *, keep: bool = False) -> tuple[PluginConfig, ...]:
-        """The plugin's configurations, the default first. () if the plugin needs none, unless the
-        default is to be kept."""
+        """The plugin's configurations, the default first. () if the plugin needs none; with `keep`
+        the default alone."""
         if not (self.modes or self.default.sharing != "none" or keep):
             return ()
         distinct = sorted({*self.modes.values()}, key=lambda mode: mode.name)

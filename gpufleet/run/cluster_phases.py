@@ -56,7 +56,7 @@ class Done:
 
 
 def stack_phase(words: Sequence[str]) -> ClusterPhase:
-    """The GPU stack of a cluster."""
+    """The phase that installs the GPU stack."""
     return ClusterPhase("GPU stack", words, again=True)
 
 

@@ -150,17 +150,22 @@ def test_each_node_offers_what_its_keys_say(cluster: Shared, created: dict[str, 
     cluster.assert_shared()
 
 
-def hold(cluster: Shared, node: str, resource: str, number: int = 0) -> str:
-    """A pod of a node with one of its resources, which logs what it sees; the pod's name."""
-    name = f"{node}-{resource.rpartition('/')[2]}-{number}".replace(".", "-")
+def pod_spec(node: str, resource: str) -> dict[str, Any]:
+    """A pod of a node with one of its resources, which logs what it sees."""
     container = {
         "name": "look", "image": GPU_PROBE, "command": ["/bin/sh", "-c", LOOK],
         "resources": {"limits": {resource: "1"}},
     }  # fmt: skip
-    spec = {
+    return {
         "containers": [container], "runtimeClassName": "nvidia", "terminationGracePeriodSeconds": 1,
         "nodeSelector": {"kubernetes.io/hostname": node},
     }  # fmt: skip
+
+
+def hold(cluster: Shared, node: str, resource: str, number: int = 0) -> str:
+    """Create such a pod; its name."""
+    name = f"{node}-{resource.rpartition('/')[2]}-{number}".replace(".", "-")
+    spec = pod_spec(node, resource)
     cluster.core.create_namespaced_pod("default", {"metadata": {"name": name}, "spec": spec})
     return name
 
@@ -240,14 +245,7 @@ def test_each_way_becomes_each_other(cluster: Shared, created: dict[str, Any], b
 def serve(cluster: Shared, node: str, resource: str) -> None:
     """A Deployment with one of a node's resources, whose pod returns to the node."""
     labels = {"app": "hold"}
-    container = {
-        "name": "hold", "image": GPU_PROBE, "command": ["/bin/sh", "-c", LOOK],
-        "resources": {"limits": {resource: "1"}},
-    }  # fmt: skip
-    spec = {
-        "containers": [container], "runtimeClassName": "nvidia", "terminationGracePeriodSeconds": 1,
-        "nodeSelector": {"kubernetes.io/hostname": node},
-    }  # fmt: skip
+    spec = pod_spec(node, resource)
     body = {
         "metadata": {"name": "hold"},
         "spec": {
