@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from gpufleet.bundle import findings
+from gpufleet.bundle.images import REGISTRY_FOLDER, parse_image
 from gpufleet.bundle.models import MANIFEST_SCHEMA, BundleFile, BundleManifest, BundlePart
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
@@ -97,8 +99,18 @@ def key_lines(manifest: BundleManifest, url: str, folder: Path) -> Iterator[str]
             yield f'"{each.setting}": "{place}",'
         else:
             yield f"# sources of hosts: {place} instead of {one_line(each.source)}"
-    sorts = {file.sort for file in manifest.files}
-    if "chart" in sorts:
+    if any(file.sort == "chart" for file in manifest.files):
         yield f'"cluster_chart_dir": "{one_line(str(folder / "charts"))}",'
-    if "image" in sorts:
-        yield f'"kubernetes_image_archives": ["{one_line(str(folder / "images/*.tar"))}"],'
+    yield from mirror_lines(manifest, f"{url}/{REGISTRY_FOLDER}")
+    if any(file.sort == "wheel" for file in manifest.files):
+        wheels = shlex.quote(one_line(str(folder / "wheels")))
+        yield f"# gpufleet: pip install --no-index --find-links {wheels} gpufleet"
+
+
+def mirror_lines(manifest: BundleManifest, api: str) -> Iterator[str]:
+    """The key with which nodes pull images from a registry; nothing without images. `api`: the URL
+    below which the registry has a folder for each original."""
+    names = [parse_image(file.name) for file in manifest.files if file.sort == "image"]
+    mirrors = {name.registry: f"{api}/{name.place}" for name in names}
+    if mirrors:
+        yield f'"kubernetes_registry_mirrors": {one_line(json.dumps(mirrors))},'

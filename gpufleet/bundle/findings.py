@@ -56,3 +56,10 @@ NOT_IN_BUNDLE = warning(
     "{remedy}",
     advice="Install the program that the message names, or mirror that image or chart yourself.",
 )
+NOT_PUSHED = warning(
+    "GF673",
+    "Image or chart was not pushed",
+    "{what} is not in the registry: {why}.",
+    "Log in to the registry with `skopeo login` and `helm registry login`, and run the command "
+    "again: it skips what the registry has.",
+)

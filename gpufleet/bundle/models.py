@@ -14,7 +14,8 @@ MANIFEST_SCHEMA = 1
 MANIFEST, SBOM = "manifest.json", "sbom.spdx.json"  # names in the folder of a bundle
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
-FileSort = Literal["package", "metadata", "key", "chart", "image", "sbom"]
+# image: the manifest that its tag names; layer: the other files of images
+FileSort = Literal["package", "metadata", "key", "chart", "image", "layer", "helm", "wheel", "sbom"]
 
 
 @dataclass(frozen=True, slots=True)

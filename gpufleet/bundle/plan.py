@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from gpufleet.bundle.models import BundledRepository, BundleFile, LackingItem, p
 from gpufleet.core.secrets import plain_urls
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import EMPTY_RECORD
+from gpufleet.kubernetes.models import Kubernetes
+from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.plan import NodePlan
 from gpufleet.packages.repository import Repository
 from gpufleet.packages.transaction import PackageTransaction
@@ -52,6 +55,21 @@ def images_on_host(plan: NodePlan) -> tuple[LackingItem, ...]:
     remedy = 'Mirror it and set exporter_image, or install packages: exporter_mode = "systemd".'
     why = "docker pulls it on hosts"
     return tuple(LackingItem(f"image {image}", why, remedy) for image in described if image)
+
+
+def cluster_images(
+    listed: Sequence[str], settings: KubernetesSettings, known: Kubernetes
+) -> tuple[str, ...]:
+    """The images of a node. `listed`: by its kubeadm, () if the plan does not install it."""
+    if not listed:
+        return ()
+    flannel, tag = known.flannel, settings.etcd_tag
+    images = set(listed)
+    if tag:
+        images = {re.sub(r"(?<=/etcd:).*", tag, each) for each in images}
+    if settings.network == "flannel":
+        images |= {f"{flannel.image}:{flannel.version}", flannel.plugin}
+    return tuple(sorted(images))
 
 
 def own_packages(facts: NodeFacts, asked: Sequence[PackageTransaction]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpufleet.bundle.models import BundleFile
 
-LISTED_SORTS = ("package", "chart", "image")  # software, without lists and keys
+LISTED_SORTS = ("package", "chart", "image", "helm", "wheel")  # software, without lists and keys
 UNKNOWN = "NOASSERTION"
 NAMESPACE = "https://spdx.org/spdxdocs/gpufleet-bundle-"  # with a digest, it names one document
 

@@ -12,6 +12,7 @@ from gpufleet.bundle import compare
 from gpufleet.bundle.models import BundleManifest
 from gpufleet.bundle.operations import folder as folders
 from gpufleet.bundle.operations.create import collect_from_clusters, collect_packages
+from gpufleet.bundle.operations.push import PushTarget, push_bundle
 from gpufleet.bundle.operations.serve import bundle_server
 from gpufleet.cli.deploy import (
     INVENTORY_ARGUMENT,
@@ -25,7 +26,6 @@ from gpufleet.cli.output import limit_option, output_options, print_note
 from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CLUSTERS, NODES_GROUP
 from gpufleet.core.visible import one_line
 
 CREATE_EPILOG = (
@@ -56,9 +56,7 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
     """
     targets, chosen = choose_targets(inventory, limit)
     with folders.writing_bundle(folder):
-        nodes = {target.name: target.data for target in targets if NODES_GROUP in target.groups}
-        clusters = [(target.name, target.data) for target in chosen if CLUSTERS in target.groups]
-        parts, stops = collect_from_clusters(clusters, nodes, folder)
+        parts, stops = collect_from_clusters(targets, chosen, folder)
         status = 0
         if not all(target.is_cluster for target in chosen):
             words = pyinfra_arguments(inventory, [deploy_file("bundle")], limit, ())
@@ -117,6 +115,22 @@ def serve(folder: Path, bind: str, port: int) -> None:
         click.echo(line)
     print_note(f"Serving {one_line(str(folder))} at {url}. Ctrl+C ends it.")
     server.serve_forever()
+
+
+@bundle.command(epilog="Exit status: 0 everything is pushed; 1 something is not, or no bundle.")
+@_folder
+@click.argument("registry", metavar="HOST[:PORT][/FOLDER]")
+@click.option("--plain-http", is_flag=True, help="The registry has no TLS.")
+def push(folder: Path, registry: str, plain_http: bool) -> None:
+    """Copy images and charts to a registry, and print the keys that use it."""
+    made, target = folders.read_bundle(folder), PushTarget(registry, plain_http)
+    good = True
+    for file, problem in push_bundle(folder, made, target):
+        print_finding(result_console(), problem) if problem else print_note(f"Pushed {file.name}")
+        good = good and not problem
+    for line in target.key_lines(made):
+        click.echo(line)
+    sys.exit(ExitStatus.CONVERGED if good else ExitStatus.FAILED)
 
 
 def _show(made: BundleManifest, found: Sequence[Finding], as_json: bool) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 import click
-from rich.text import Text
 
-from gpufleet.catalog.view import print_rows
-from gpufleet.core.console import print_finding, result_console
+from gpufleet.catalog.chart_view import charts_data, print_charts
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.findings import Finding
-from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findings, load_charts
+from gpufleet.helm.chart_choice import choose_charts, cluster_findings, load_charts
 
 
 @click.command()
@@ -52,9 +48,9 @@ def charts(
         raise click.UsageError(str(error)) from None
     shown = {name: choice for name, choice in chosen.items() if not wanted or name in wanted}
     if as_json:
-        click.echo(json.dumps(_data(kubernetes, shown, about), indent=2))
+        click.echo(json.dumps(charts_data(kubernetes, shown, about), indent=2))
     else:
-        _show(kubernetes, shown, about)
+        print_charts(kubernetes, shown, about)
     stopped = any(finding.blocks for choice in shown.values() for finding in choice.findings)
     sys.exit(ExitStatus.FAILED if stopped else ExitStatus.CONVERGED)
 
@@ -65,29 +61,3 @@ def _pinned(pins: tuple[str, ...]) -> dict[str, str]:
         if not (name and sign and version):
             raise click.UsageError(f"--pin {name}{sign}{version} is not CHART=VERSION")
     return {name: version for name, _, version in split}
-
-
-def _data(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> dict[str, Any]:
-    """`{"kubernetes": …, "findings": […], "charts": {name: …}}`."""
-    entries = {name: asdict(choice) for name, choice in chosen.items()}
-    for name, entry in entries.items():
-        del entry["chart"]
-        entry["findings"] = [finding.as_dict() for finding in chosen[name].findings]
-    return {
-        "kubernetes": kubernetes,
-        "findings": [finding.as_dict() for finding in about],
-        "charts": entries,
-    }
-
-
-def _show(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> None:
-    console = result_console()
-    console.print(Text(f"Charts for Kubernetes {kubernetes}", style="bold"))
-    for finding in about:
-        print_finding(console, finding)
-    for name, choice in chosen.items():
-        console.print(Text(f"{name} {choice.version}", style="bold"))
-        values = json.dumps(choice.values) if choice.values else ""
-        print_rows(console, {"reason": choice.reason, "checked": choice.checked, "values": values})
-        for finding in choice.findings:
-            print_finding(console, finding)

@@ -108,6 +108,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "packages",
         "role",
         "kube",
+        "kubernetes",
         "helm",
         "gpu_stack",
         "node",

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from pyinfra import host, logger, state
 from pyinfra.api import State
 
-from gpufleet.bundle.models import BundleFile, BundlePart
-from gpufleet.bundle.operations.gather import PackageRequest, gather_packages
+from gpufleet.bundle.models import BundleFile, BundlePart, merge_parts
+from gpufleet.bundle.operations.gather import (
+    PackageRequest,
+    gather_packages,
+    list_kubeadm_images,
+)
+from gpufleet.bundle.operations.images import copy_images
 from gpufleet.bundle.operations.store import FOLDER_VARIABLE, store_file, store_part
 from gpufleet.bundle.plan import (
     bare_facts,
     bundled_repositories,
     closure_words,
+    cluster_images,
     images_on_host,
     key_file,
     own_packages,
@@ -25,16 +32,19 @@ from gpufleet.bundle.plan import (
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.facts.model import NodeFacts
+from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import login_files, settings_and_facts
 from gpufleet.node.operations.place import place_in_run
 from gpufleet.node.plan import NodePlan, plan_node
+from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.operations.fitting import headers_of_dnf
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.operations.lookup import CopyReader, refreshed_copy
 from gpufleet.packages.operations.reading import AvailableVersions, Unreadable
 from gpufleet.packages.operations.repository import fetch_keyring, sources_unreadable
 from gpufleet.packages.transaction import PackageTransaction, is_headers, resolve_transaction
+from gpufleet.role.listing import node_roles
 from gpufleet.run.reporting import RunReport
 
 _CLAIMED: WeakKeyDictionary[State, set[str]] = WeakKeyDictionary()  # requests that a host serves
@@ -48,7 +58,7 @@ def collect_from_host() -> None:
     known = _bare_plan()
     if known is None:
         return
-    plan, facts = known
+    plan, settings, facts = known
     report.host(host.name).examined = True
     asked = planned_transactions(plan)
     if not asked:
@@ -63,14 +73,23 @@ def collect_from_host() -> None:
         logger.info(f"{host.print_prefix}collecting packages")
         request = PackageRequest(asked[0].manager, words, gone, f"{ask.folder}/bundle")
         files = gather_packages(folder, request, ask)
+        listed = list_kubeadm_images(files, request, ask)
+    images = cluster_images(listed, _kubernetes(settings), load_catalog().kubernetes)
+    copied = copy_images(folder, images)
     keys = [_store_key(folder, each) for each in asked if each.repository.repository]
     repositories = bundled_repositories(asked, files)
-    store_part(folder, name, BundlePart((*files, *keys), repositories, lacking))
+    packages = BundlePart((*files, *keys), repositories, lacking)
+    store_part(folder, name, merge_parts([packages, copied]))
 
 
-def _bare_plan() -> tuple[NodePlan, NodeFacts] | None:
-    """The plan for the host without gpufleet's packages, and its facts. None if a blocker stops the
-    host."""
+def _kubernetes(settings: NodeSettings) -> KubernetesSettings:
+    role = next(role for role in node_roles() if role.settings is KubernetesSettings)
+    return cast("KubernetesSettings", settings.of(role))
+
+
+def _bare_plan() -> tuple[NodePlan, NodeSettings, NodeFacts] | None:
+    """The plan for the host without gpufleet's packages, with settings and facts. None if a blocker
+    stops the host."""
     known = settings_and_facts()
     if known is None:
         return None
@@ -82,7 +101,7 @@ def _bare_plan() -> tuple[NodePlan, NodeFacts] | None:
     if problems or plan.blockers:
         RunReport.of(state).block(host, [*problems, *plan.blockers])
         return None
-    return plan, facts
+    return plan, settings, facts
 
 
 def _claim(name: str) -> bool:

@@ -126,6 +126,22 @@ def _gather_rpm(folder: Path, request: PackageRequest, ask: FactReader) -> list[
     return [*packages, *_store_lists(folder, lists, ask)]
 
 
+def list_kubeadm_images(
+    files: Sequence[BundleFile], request: PackageRequest, ask: FactReader
+) -> list[str]:
+    """The images of a control plane, as the kubeadm that was downloaded names them; none without
+    it. Raises Stopped."""
+    package = next((each for each in files if each.name == "kubeadm"), None)
+    if package is None:
+        return []
+    name = package.path.rpartition("/")[2]
+    if request.manager == "apt":  # a file that the bundle had was not downloaded
+        name = package.sha256
+        _lines(request, ask, "apt_fetch", request.place, package.source, name)
+    lines = _lines(request, ask, "kubeadm_images", request.place, name)
+    return [line.partition(" ")[2] for line in lines]
+
+
 def _lines(request: PackageRequest, ask: FactReader, script: str, *words: str) -> list[str]:
     """The lines of a script. Raises Stopped for its error."""
     lines = ask(ScriptLines, script, *words)

@@ -6,33 +6,39 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from gpufleet.bundle import findings
-from gpufleet.bundle.images import image_path
+from gpufleet.bundle.images import ImageName, parse_image, read_image_manifest
 from gpufleet.bundle.models import BundleFile, BundlePart, LackingItem
-from gpufleet.bundle.operations.store import WORK_FOLDER, earlier_files, file_digest, has_file
+from gpufleet.bundle.operations.store import WORK_FOLDER, file_digest
 from gpufleet.core.process import Process, ProgramResult
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.stopped import Stopped
 
 SKOPEO = "skopeo"
 LOOK_SECONDS, COPY_SECONDS = 120, 3600  # limits for one image
+COPY = ("copy", "--all", "--preserve-digests")  # every platform, each byte as in the registry
+# files of skopeo's `dir:`, https://github.com/containers/image/blob/main/directory/directory_transport.go
+# (read 2026-11-30)
+TOP, INSTANCE = "manifest.json", ".manifest.json"
+NO_COPY_REMEDY = "Log in to its registry or correct its name, and run the command again."
 
 
 def copy_images(folder: Path, images: Iterable[str]) -> BundlePart:
     """Copy images that the bundle does not have yet. Images without a copy are in `lacking`. Raises
     Stopped if the folder cannot be written."""
     program = shutil.which(SKOPEO)
-    earlier = {file.path: file for file in earlier_files(folder)}
-    files, lacking = [], []
+    files: list[BundleFile] = []
+    lacking = []
     for image in images:
-        found = _copied(folder, image, program, earlier) if program else _no_program(image)
-        if isinstance(found, BundleFile):
-            files.append(found)
-        else:
+        found = _copied(folder, image, program) if program else _no_program(image)
+        if isinstance(found, LackingItem):
             lacking.append(found)
+        else:
+            files += found
     return BundlePart(tuple(files), (), tuple(lacking))
 
 
@@ -41,45 +47,77 @@ def _no_program(image: str) -> LackingItem:
     return LackingItem(f"image {image}", "this machine has no skopeo", remedy)
 
 
-def _copied(
-    folder: Path, image: str, program: str, earlier: dict[str, BundleFile]
-) -> BundleFile | LackingItem:
-    """The archive of an image, for the digest that its registry has now."""
-    look = [program, "inspect", "--raw", f"docker://{image}"]
-    raw = Process(look, timeout=LOOK_SECONDS).wait()
+def _copied(folder: Path, image: str, program: str) -> tuple[BundleFile, ...] | LackingItem:
+    """The files of an image, in the version that its registry has now."""
+    name = parse_image(image)
+    look = [program, "inspect", "--raw", name.at(name.reference)]
+    raw = Process(look, timeout=LOOK_SECONDS, bound=True).wait()
     if not raw.ok:
         return _not_copied(image, raw)
     digest = f"sha256:{hashlib.sha256(raw.stdout.encode()).hexdigest()}"
-    path = image_path(image)
-    known = earlier.get(path)
-    if known and known.version == digest and has_file(folder, known):
-        return known
     try:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder / WORK_FOLDER) as work:
-            archive = Path(work, "image.tar")
-            target = f"oci-archive:{archive}:{image}"
-            source = f"docker://{_name(image)}@{digest}"
-            copy = [program, "copy", "--all", source, target]
-            done = Process(copy, timeout=COPY_SECONDS).wait()
-            if not done.ok:
-                return _not_copied(image, done)
-            sha256, size = file_digest(archive), archive.stat().st_size
-            os.replace(archive, folder / path)
+        (folder / WORK_FOLDER).mkdir(parents=True, exist_ok=True)
+        if not stored_image(folder, image, digest):
+            with tempfile.TemporaryDirectory(dir=folder / WORK_FOLDER) as work:
+                copy = [program, *COPY, name.at(digest), f"dir:{work}"]
+                done = Process(copy, timeout=COPY_SECONDS, bound=True).wait()
+                if not done.ok:
+                    return _not_copied(image, done)
+                _keep(Path(work), folder / name.folder, name.reference, digest)
     except OSError as error:
         why = error.strerror or str(error)
-        raise Stopped(findings.FILE_NOT_KEPT(path=path, why=why)) from error
-    return BundleFile(path, sha256, size, f"docker://{image}", "image", image, digest)
+        raise Stopped(findings.FILE_NOT_KEPT(path=f"the image {image}", why=why)) from error
+    files = stored_image(folder, image, digest)
+    return files or LackingItem(f"image {image}", "its copy is incomplete", NO_COPY_REMEDY)
 
 
-def _name(image: str) -> str:
-    """The image without its tag and digest."""
-    name = image.partition("@")[0]
-    folder, slash, last = name.rpartition("/")
-    return f"{folder}{slash}{last.partition(':')[0]}"
+def _keep(copy: Path, place: Path, reference: str, digest: str) -> None:
+    """Move skopeo's files to their places. The tag comes last: it makes the image complete."""
+    manifests, blobs = place / "manifests", place / "blobs"
+    manifests.mkdir(parents=True, exist_ok=True)
+    blobs.mkdir(exist_ok=True)
+    for file in sorted(copy.iterdir()):
+        if file.name.endswith(INSTANCE):
+            os.replace(file, manifests / f"sha256:{file.name.removesuffix(INSTANCE)}")
+        elif len(file.name) == hashlib.sha256().digest_size * 2:
+            os.replace(file, blobs / f"sha256:{file.name}")
+    if ":" not in reference:
+        shutil.copyfile(copy / TOP, manifests / reference)
+    os.replace(copy / TOP, manifests / digest)
+
+
+def stored_image(folder: Path, image: str, digest: str) -> tuple[BundleFile, ...]:
+    """The files of an image in the bundle; () if one of them is missing or damaged."""
+    name = parse_image(image)
+    try:
+        files = {file.path: file for file in _stored_parts(folder, name, digest)}
+        path = f"{name.folder}/manifests/{name.reference}"
+        top = _stored_file(folder, name, path, digest)
+    except (OSError, ValueError):
+        return ()
+    files[path] = replace(top, sort="image", name=image, version=digest)
+    return tuple(files.values())
+
+
+def _stored_parts(folder: Path, name: ImageName, digest: str) -> Iterator[BundleFile]:
+    """A manifest in the bundle, and all that it names. Raises OSError and ValueError."""
+    file = _stored_file(folder, name, f"{name.folder}/manifests/{digest}", digest)
+    yield file
+    parts = read_image_manifest((folder / file.path).read_bytes())
+    for each in parts.manifests:
+        yield from _stored_parts(folder, name, each)
+    for each in parts.blobs:
+        yield _stored_file(folder, name, f"{name.folder}/blobs/{each}", each)
+
+
+def _stored_file(folder: Path, name: ImageName, path: str, digest: str) -> BundleFile:
+    kind, _, sha256 = digest.partition(":")
+    if kind != "sha256" or file_digest(folder / path) != sha256:
+        raise ValueError("its digest is another one")
+    size = (folder / path).stat().st_size
+    return BundleFile(path, sha256, size, name.at(digest), "layer")
 
 
 def _not_copied(image: str, result: ProgramResult) -> LackingItem:
     why = result.why or quote_last_line(result.stderr) or "skopeo failed"
-    remedy = "Log in to its registry or correct its name, and run the command again."
-    return LackingItem(f"image {image}", f"skopeo: {why}", remedy)
+    return LackingItem(f"image {image}", f"skopeo: {why}", NO_COPY_REMEDY)

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from gpufleet.bundle import findings
@@ -72,6 +73,13 @@ def store_file(folder: Path, file: BundleFile, pieces: Iterable[bytes]) -> None:
     finally:
         with suppress(OSError):
             os.unlink(temporary)
+
+
+def store_path(folder: Path, file: BundleFile, path: Path) -> None:
+    """Copy a file of this machine, unless the bundle has it. Raises Stopped."""
+    if not has_file(folder, file):
+        with path.open("rb") as source:
+            store_file(folder, file, iter(partial(source.read, READ_BYTES), b""))
 
 
 def earlier_files(folder: Path) -> tuple[BundleFile, ...]:

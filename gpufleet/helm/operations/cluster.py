@@ -89,17 +89,7 @@ class RunCluster:
 
     def render(self, release: Release, archive: Path) -> list[dict[str, Any]]:
         """The objects of a release as helm renders them for this cluster. Raises ClusterProblem."""
-        kinds = {
-            f"{crd.group}/{version}/{crd.kind}"
-            for crd in self.facts.crds.values()
-            for version in crd.versions
-        }
-        apis = sorted({"v1", *self.facts.apis, *kinds, *self.added_apis})
-        result = self.helm.render(release, archive, self.facts.server.full, apis)
-        if not result.ok:
-            failure = Failure("Rendering", result.stderr, "nothing was changed.")
-            raise ClusterProblem(explain_failure(failure, release, self.facts))
-        return [item for item in load_manifests(result.stdout) if isinstance(item, dict)]
+        return render_release(self.helm, self.facts, self.added_apis, release, archive)
 
     def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> ReleaseOutcome:
         """Apply the plan of a release. Raises nothing."""
@@ -119,6 +109,23 @@ class RunCluster:
             late = f"it did not end within {timeout} s: {error_line(result.stderr)}"
             return removal_failed(release.ref, late)
         return explain_uninstall(result.stderr, release.ref, self.facts.context)
+
+
+def render_release(
+    helm: Helm, facts: ClusterFacts, added_apis: Collection[str], release: Release, archive: Path
+) -> list[dict[str, Any]]:
+    """The objects of a release for a cluster with these facts. Raises ClusterProblem."""
+    kinds = {
+        f"{crd.group}/{version}/{crd.kind}"
+        for crd in facts.crds.values()
+        for version in crd.versions
+    }
+    apis = sorted({"v1", *facts.apis, *kinds, *added_apis})
+    result = helm.render(release, archive, facts.server.full, apis)
+    if not result.ok:
+        failure = Failure("Rendering", result.stderr, "nothing was changed.")
+        raise ClusterProblem(explain_failure(failure, release, facts))
+    return [item for item in load_manifests(result.stdout) if isinstance(item, dict)]
 
 
 def open_cluster(

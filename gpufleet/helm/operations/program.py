@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import platform
 import re
 import shutil
@@ -83,20 +82,32 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
 
     `looked`: the places without helm, as text.
     """
+    archive = helm_archive(catalog, cache, site, looked)
+    with tarfile.open(archive, mode="r:gz") as files:
+        source = files.extractfile(catalog.download.member.format(platform=_platform()))
+        assert source is not None, "the archive with that checksum has it"
+        program = source.read()
+    target = archive.with_name("helm")
+    if not target.is_file() or target.read_bytes() != program:
+        _write(target, program, 0o755)
+    return target
+
+
+def helm_archive(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
+    """The archive of the catalog's helm for this machine, in `cache`. `site` and `looked`: as for
+    `find_helm` and `_fetched`. Raises ClusterProblem."""
     wanted = catalog.download
-    folder = cache / f"helm-{wanted.version}"
 
     def missing(reason: str) -> ClusterProblem:
         oldest = catalog.oldest.version
         why = f"{looked}; it cannot be downloaded: {reason}"
         return ClusterProblem(findings.HELM_MISSING(reason=why, oldest=oldest))
 
-    system = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), platform.machine())}"
-    checksum = wanted.sha256.get(system)
+    checksum = wanted.sha256.get(_platform())
     if checksum is None:
-        raise missing(f"the catalog has no checksum of helm for {system}")
-    name = wanted.archive.format(version=wanted.version, platform=system)
-    archive = folder / name
+        raise missing(f"the catalog has no checksum of helm for {_platform()}")
+    name = wanted.archive.format(version=wanted.version, platform=_platform())
+    archive = cache / f"helm-{wanted.version}" / name
     data = archive.read_bytes() if archive.is_file() else b""
     if hashlib.sha256(data).hexdigest() != checksum:
         url = f"{site or wanted.site}/{name}"
@@ -109,14 +120,12 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
             why = f"expected {checksum}, found {found}"
             raise ClusterProblem(DIGEST_WRONG(what="helm", source=url, error=why))
         _write(archive, data, 0o644)
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as files:
-        source = files.extractfile(wanted.member.format(platform=system))
-        assert source is not None, "the archive with that checksum has it"
-        program = source.read()
-    target = folder / "helm"
-    if not target.is_file() or target.read_bytes() != program:
-        _write(target, program, 0o755)
-    return target
+    return archive
+
+
+def _platform() -> str:
+    machine = platform.machine()
+    return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
 
 
 def _write(target: Path, data: bytes, mode: int) -> None:

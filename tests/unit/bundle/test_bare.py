@@ -11,17 +11,20 @@ from gpufleet.bundle.plan import (
     bare_facts,
     bundled_repositories,
     closure_words,
+    cluster_images,
     images_on_host,
     key_file,
     own_packages,
     planned_transactions,
 )
 from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, OsRelease, Runtime
+from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host, converged_host, record_of, resolved_transaction
 
+FLANNEL = load_catalog().kubernetes.flannel
 RHEL = OsRelease("rhel", "9.4", ("fedora",), "", "Red Hat Enterprise Linux 9.4")
 
 
@@ -62,6 +65,33 @@ def test_an_image_that_docker_pulls_is_named_as_lacking() -> None:
     (lacking,) = images_on_host(plan(facts, exporter_enabled=True, exporter_mode="docker"))
     assert "dcgm-exporter" in lacking.what
     assert images_on_host(plan(facts, exporter_mode="systemd")) == ()
+
+
+LISTED = ("registry.k8s.io/etcd:3.6.5-0", "registry.k8s.io/pause:3.10.2")
+
+
+@pytest.mark.parametrize(
+    ("data", "listed", "found"),
+    [
+        ({}, (), set()),
+        ({"network": "none"}, LISTED, set(LISTED)),
+        (
+            {"network": "none", "etcd_tag": "3.5.1"},
+            LISTED,
+            {"registry.k8s.io/etcd:3.5.1", LISTED[1]},
+        ),
+        (
+            {},
+            LISTED,
+            {*LISTED, f"{FLANNEL.image}:{FLANNEL.version}", FLANNEL.plugin},
+        ),
+    ],
+)
+def test_images_of_nodes_are_those_of_kubeadm_and_of_the_network(
+    data: dict[str, str], listed: tuple[str, ...], found: set[str]
+) -> None:
+    settings = KubernetesSettings.model_validate(data)
+    assert set(cluster_images(listed, settings, load_catalog().kubernetes)) == found
 
 
 @pytest.mark.parametrize(

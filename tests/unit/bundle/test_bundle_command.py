@@ -228,6 +228,7 @@ def collecting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return status
 
         monkeypatch.setattr(create, "run_in_front", runs)
+        monkeypatch.setattr(create, "store_wheels", lambda folder: BundlePart())
 
     return ends
 

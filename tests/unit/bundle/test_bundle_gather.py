@@ -5,17 +5,20 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyinfra.api import FactBase
 
+from gpufleet.bundle.models import BundleFile
 from gpufleet.bundle.operations.gather import (
     PIECE_BYTES,
     FilePiece,
     PackageRequest,
     gather_packages,
+    list_kubeadm_images,
 )
 from gpufleet.core.stopped import Stopped
 
@@ -164,6 +167,41 @@ def test_packages_and_metadata_of_rpm_repositories_arrive(tmp_path: Path) -> Non
 def test_what_no_list_of_dnf_names_is_refused(tmp_path: Path, host: FakeHost, named: str) -> None:
     assert named in stopped(tmp_path, DNF, host)
     assert not any(path.name.endswith(".rpm") for path in tmp_path.rglob("*"))
+
+
+KUBEADM = BundleFile(
+    "pkgs.k8s.io/deb/kubeadm_1.36.3-1.1_amd64.deb", sha256(b"kubeadm"), 7, "https://x/kubeadm.deb",
+    "package", "kubeadm", "1.36.3-1.1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("request_", "file", "asked"),
+    [
+        (APT, KUBEADM, ["/tmp/x", KUBEADM.sha256]),
+        (DNF, replace(KUBEADM, path="x/kubeadm-1.36.3.rpm"), ["/tmp/x", "kubeadm-1.36.3.rpm"]),
+    ],
+)
+def test_kubeadm_itself_names_the_images_of_nodes(
+    request_: PackageRequest, file: BundleFile, asked: list[str]
+) -> None:
+    host = FakeHost({}, kubeadm_images=["image registry.k8s.io/pause:3.10", "image a/b:1"])
+    scripts: list[list[str]] = []
+
+    def ask(fact: type[FactBase[Any]], script: str, *words: Any) -> Any:
+        scripts.append([script, *words])
+        return host(fact, script, *words)
+
+    images = list_kubeadm_images([file], request_, ask)
+    assert images == ["registry.k8s.io/pause:3.10", "a/b:1"]
+    assert ["kubeadm_images", *asked] in scripts
+    assert list_kubeadm_images([], request_, ask) == []
+
+
+def test_a_kubeadm_that_does_not_run_stops_its_host() -> None:
+    host = FakeHost({}, kubeadm_images=["error kubeadm lists no images: Exec format error"])
+    with pytest.raises(Stopped, match="Exec format error"):
+        list_kubeadm_images([KUBEADM], APT, host)
 
 
 def test_a_piece_is_read_from_a_host_as_base64() -> None:

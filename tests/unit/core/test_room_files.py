@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[3]
 CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py")))
 
 BUNDLE_SCRIPTS = {
-    f"bundle/{name}" for name in ("apt_closure", "apt_fetch", "apt_lists", "rpm_closure")
+    f"bundle/{name}"
+    for name in ("apt_closure", "apt_fetch", "apt_lists", "kubeadm_images", "rpm_closure")
 }
 
 
