@@ -15,8 +15,8 @@ NO_CHART_SOURCE = blocker(
     "GF982",
     "Chart is only on this machine",
     "Flux and Argo CD cannot read chart {chart} from {location} (cluster_chart_dir).",
-    "Push the charts to a registry or repository, and set cluster_chart_repository instead. Or "
-    "render plain values: --format values.",
+    "Push the charts to a registry or repository (`gpufleet bundle push` does), and set "
+    "cluster_chart_repository instead. Or render plain values: --format values.",
 )
 FILE_OF_OTHERS = blocker(
     "GF983",

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
+from gpufleet.helm.findings.releases import KEPT_RELEASE_FAILED, RELEASE_BEHIND
 from gpufleet.status.findings import CLUSTER_NOT_READ, DRIFT
 from gpufleet.status.models import ClusterRow, Note
 
+KEPT_DRIFT = (RELEASE_BEHIND.code, KEPT_RELEASE_FAILED.code)  # of releases that Flux applies
 Part = Mapping[str, Any]  # of a cluster in the report of a plan: run/report.schema.json
 
 
@@ -26,6 +28,7 @@ def _row(name: str, part: Part | None) -> ClusterRow:
     steps = tuple(part["plan"]["steps"])
     found = findings_of_cluster(part)
     notes = [Note("blocked" if reached else "unreachable", each) for each in found if each.blocks]
+    notes += [Note("drift", each) for each in found if each.code in KEPT_DRIFT]
     if steps:
         notes.append(Note("drift", DRIFT(kind="cluster", steps="; ".join(steps))))
     return ClusterRow(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes import client
 
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.kube.operations.access import KubeAccess
@@ -17,13 +18,15 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet_sandbox.debian import debian_program
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
-from tests.cluster.flux import flux, objects_of
+from tests.cluster.flux import HELM_RELEASES, flux, objects_of
 from tests.cluster.pods import SECONDS
 from tests.cluster.pool import Pool
 from tests.cluster.serving import chart_repository, registry
 from tests.cluster.stacking import STACK, Bench
 
 PLAIN = {"cluster_chart_dir": "", "cluster_chart_plain_http": True}
+FLUX_LABEL = "helm.toolkit.fluxcd.io/name"
+HELM_GROUP = ("helm.toolkit.fluxcd.io", "v2")
 DAEMONSETS = "/apis/apps/v1/daemonsets"
 
 pytestmark = [
@@ -105,6 +108,7 @@ def test_flux_makes_what_apply_makes(
         mixed = {"device_plugin_mig_strategy": "mixed"}
         files = site.render(**mixed)
         assert {"GF826", "GF827"} & site.planned(**mixed) == {"GF826"}
+        assert "1 drift" in site.gpufleet("status", **mixed)
         site.apply(files)
         assert {"GF826", "GF827"} & site.planned(**mixed) == set()
         plugin = "/apis/apps/v1/namespaces/kube-system/daemonsets/nvidia-device-plugin"
@@ -131,3 +135,29 @@ def test_flux_takes_over_what_apply_made(
         assert (done.returncode, done.report["changed"]) == (0, 0), done.output
         assert "GF971" in done.codes
         assert objects_of(site.api) == wanted
+        leave_flux(current, site.api)
+        done = current.deploy("--dry", **pushed)
+        assert "GF825" not in done.codes, done.output
+        done = current.deploy(**pushed, cluster_adopt_releases=True)
+        assert done.returncode == 0, done.output
+        again = current.deploy(**pushed)
+        assert (again.returncode, again.report["changed"]) == (0, 0), again.output
+        assert daemonsets(site.api) == before
+
+
+def leave_flux(current: Bench, api: ClusterApi) -> None:
+    """What docs/how-to/gitops.md says about the way back: suspend, delete, remove the labels."""
+    objects = client.CustomObjectsApi(current.cluster.api)
+    apps: Any = client.AppsV1Api(current.cluster.api)
+    for each in api.list(HELM_RELEASES):
+        about = each["metadata"]
+        words = (*HELM_GROUP, about["namespace"], "helmreleases", about["name"])
+        objects.patch_namespaced_custom_object(*words, {"spec": {"suspend": True}})
+        objects.delete_namespaced_custom_object(*words)
+    assert wait_until(lambda: not api.list(HELM_RELEASES), SECONDS)
+    for kind in ("daemon_set", "deployment", "stateful_set"):
+        listed = getattr(apps, f"list_{kind}_for_all_namespaces")(label_selector=FLUX_LABEL)
+        for each in listed.items:
+            body = {"metadata": {"labels": {FLUX_LABEL: None}}}
+            patch = getattr(apps, f"patch_namespaced_{kind}")
+            patch(each.metadata.name, each.metadata.namespace, body)

@@ -85,6 +85,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "driver",
         "toolkit",
         "exporter",
+        "helm",
         "monitoring",
         "gpu_stack",
         "node",

@@ -5,18 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from gpufleet.bundle import findings
 from gpufleet.bundle.images import ImageName, parse_image, read_image_manifest
 from gpufleet.bundle.models import BundleFile, BundlePart, LackingItem
-from gpufleet.bundle.operations.store import WORK_FOLDER, file_digest
+from gpufleet.bundle.operations.store import file_digest, work_folder
 from gpufleet.core.process import Process, ProgramResult
 from gpufleet.core.quoting import quote_last_line
-from gpufleet.core.stopped import Stopped
 
 SKOPEO = "skopeo"
 LOOK_SECONDS, COPY_SECONDS = 120, 3600  # limits for one image
@@ -55,18 +52,13 @@ def _copied(folder: Path, image: str, program: str) -> tuple[BundleFile, ...] | 
     if not raw.ok:
         return _not_copied(image, raw)
     digest = f"sha256:{hashlib.sha256(raw.stdout.encode()).hexdigest()}"
-    try:
-        (folder / WORK_FOLDER).mkdir(parents=True, exist_ok=True)
-        if not stored_image(folder, image, digest):
-            with tempfile.TemporaryDirectory(dir=folder / WORK_FOLDER) as work:
-                copy = [program, *COPY, name.at(digest), f"dir:{work}"]
-                done = Process(copy, timeout=COPY_SECONDS, bound=True).wait()
-                if not done.ok:
-                    return _not_copied(image, done)
-                _keep(Path(work), folder / name.folder, name.reference, digest)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise Stopped(findings.FILE_NOT_KEPT(path=f"the image {image}", why=why)) from error
+    if not stored_image(folder, image, digest):
+        with work_folder(folder, f"the image {image}") as work:
+            copy = [program, *COPY, name.at(digest), f"dir:{work}"]
+            done = Process(copy, timeout=COPY_SECONDS, bound=True).wait()
+            if not done.ok:
+                return _not_copied(image, done)
+            _keep(work, folder / name.folder, name.reference, digest)
     files = stored_image(folder, image, digest)
     return files or LackingItem(f"image {image}", "its copy is incomplete", NO_COPY_REMEDY)
 

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -76,10 +76,22 @@ def store_file(folder: Path, file: BundleFile, pieces: Iterable[bytes]) -> None:
 
 
 def store_path(folder: Path, file: BundleFile, path: Path) -> None:
-    """Copy a file of this machine, unless the bundle has it. Raises Stopped."""
+    """Copy a file of this machine, unless the bundle has it. Raises OSError, Stopped."""
     if not has_file(folder, file):
         with path.open("rb") as source:
             store_file(folder, file, iter(partial(source.read, READ_BYTES), b""))
+
+
+@contextmanager
+def work_folder(folder: Path, what: str) -> Iterator[Path]:
+    """A temporary folder in the bundle, to make `what` in it. An OSError becomes Stopped."""
+    try:
+        (folder / WORK_FOLDER).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder / WORK_FOLDER) as work:
+            yield Path(work)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Stopped(findings.FILE_NOT_KEPT(path=what, why=why)) from error
 
 
 def earlier_files(folder: Path) -> tuple[BundleFile, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import distribution, distributions
@@ -20,7 +19,7 @@ from gpufleet.bundle.models import (
     LackingItem,
     place_of,
 )
-from gpufleet.bundle.operations.store import WORK_FOLDER, file_digest, store_path
+from gpufleet.bundle.operations.store import file_digest, store_path, work_folder
 from gpufleet.core.process import Process
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.secrets import plain_urls
@@ -62,18 +61,17 @@ def store_helm(folder: Path, site: str) -> BundlePart:
 def store_wheels(folder: Path) -> BundlePart:
     """Store gpufleet's own wheel, and those of the packages that it runs with here, for this
     version of Python and this platform. Raises Stopped."""
-    (folder / WORK_FOLDER).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder / WORK_FOLDER) as work:
-        pins = Path(work, "constraints.txt")
+    with work_folder(folder, "a wheel of gpufleet") as work:
+        pins = work / "constraints.txt"
         pins.write_text("".join(_constraints()))
-        command = [sys.executable, "-m", "pip", "wheel", "--wheel-dir", work, "--quiet"]
+        command = [sys.executable, "-m", "pip", "wheel", "--wheel-dir", str(work), "--quiet"]
         command += ["--constraint", str(pins), own_source()]
         done = Process(command, timeout=PIP_SECONDS, bound=True).wait()
         if not done.ok:
             why = done.why or quote_last_line(done.stderr) or "pip failed"
             item = LackingItem("wheels of gpufleet", f"pip: {why}", WHEELS_REMEDY)
             return BundlePart(lacking=(item,))
-        return BundlePart(tuple(_wheel(folder, path) for path in sorted(Path(work).glob("*.whl"))))
+        return BundlePart(tuple(_wheel(folder, path) for path in sorted(work.glob("*.whl"))))
 
 
 def _constraints() -> Iterator[str]:

@@ -11,7 +11,9 @@ import pytest
 
 from gpufleet.bundle.operations import tools
 from gpufleet.bundle.operations.folder import writing_bundle
+from gpufleet.bundle.operations.store import WORK_FOLDER, work_folder
 from gpufleet.core.process import Process
+from gpufleet.core.stopped import Stopped
 from gpufleet.helm.findings.releases import HELM_MISSING
 from gpufleet.kube.operations.access import ClusterProblem
 
@@ -109,3 +111,11 @@ def test_wheels_that_cannot_be_built_are_named_as_lacking(
     assert part.files == ()
     (lacking,) = part.lacking
     assert "No matching distribution" in lacking.why
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / WORK_FOLDER).write_text("a file in the place of a folder")
+    with pytest.raises(Stopped, match="wheel of gpufleet"):
+        tools.store_wheels(tmp_path)
+    with pytest.raises(Stopped, match="the image x:1"), work_folder(tmp_path, "the image x:1"):
+        pass

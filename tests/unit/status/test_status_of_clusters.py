@@ -18,6 +18,8 @@ from gpufleet.status.text import show_status
 NOW = 1_764_064_000
 BLOCKER = {"code": "GF820", "severity": "blocker", "message": "No.", "remedy": "Do."}
 
+KEPT = {"severity": "warning", "message": "Flux applies it.", "remedy": "Render again."}
+
 
 def part(status: str = "converged", **more: Any) -> dict[str, Any]:
     releases = {
@@ -31,6 +33,9 @@ def test_a_cluster_has_the_flags_of_its_plan() -> None:
     parts = {
         "calm": part(),
         "drifted": part("planned", plan={"steps": ["upgrade nvidia-device-plugin"]}),
+        "behind": part(findings=[{**KEPT, "code": "GF826"}]),
+        "refused": part(findings=[{**KEPT, "code": "GF827"}]),
+        "kept": part(findings=[{**KEPT, "code": "GF825", "severity": "info"}]),
         "blocked": part("failed", findings=[BLOCKER]),
         "away": part("not reached", findings=[BLOCKER]),
     }
@@ -38,18 +43,21 @@ def test_a_cluster_has_the_flags_of_its_plan() -> None:
     assert {row.name: row.flags for row in rows} == {
         "calm": (),
         "drifted": ("drift",),
+        "behind": ("drift",),
+        "refused": ("drift",),
+        "kept": (),
         "blocked": ("blocked",),
         "away": ("unreachable",),
         "unplanned": ("unreachable",),
     }
-    assert [row.reached for row in rows] == [True, True, True, False, False]
+    assert [row.name for row in rows if not row.reached] == ["away", "unplanned"]
     assert rows[0].releases == (("nvidia-device-plugin", "0.19.0"),), "as installed"
     document = fleet_json(FleetStatus("inv.py", (), rows), NOW)["clusters"]
     assert document["drifted"]["steps"] == ["upgrade nvidia-device-plugin"]
     out = io.StringIO()
     show_status(Console(file=out, width=80), FleetStatus("inv.py", (), rows))
     assert "nvidia-device-plugin 0.19.0" in out.getvalue()
-    assert "5 clusters: 2 unreachable, 1 blocked, 1 drift, 1 without a flag" in out.getvalue()
+    assert "8 clusters: 2 unreachable, 1 blocked, 3 drift, 2 without a flag" in out.getvalue()
 
 
 def test_every_export_has_clusters() -> None:
