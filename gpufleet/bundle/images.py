@@ -87,7 +87,9 @@ def parse_image(image: str) -> ImageName:
     name, _, digest = image.partition("@")
     first, slash, rest = name.partition("/")
     if not slash or not (re.search(r"[.:]", first) or first == "localhost"):
-        first, rest = DOCKER_HUB, name if slash else f"library/{name}"
+        first, rest = DOCKER_HUB, name
+    if first in (DOCKER_HUB, f"index.{DOCKER_HUB}"):
+        first, rest = DOCKER_HUB, rest if "/" in rest else f"library/{rest}"
     folder, slash, last = rest.rpartition("/")
     last, _, tag = last.partition(":")
     return ImageName(first, f"{folder}{slash}{last}", digest or tag or "latest")
@@ -103,8 +105,8 @@ class ImageParts:
 
 
 def read_image_manifest(data: bytes) -> ImageParts:
-    """Read the manifest of an image, or of an image for several platforms. Layers that its registry
-    does not have, as those of Windows, are left out. Raises ValueError."""
+    """Read the manifest of an image, or of an image for several platforms. Layers of Windows that
+    come from elsewhere are left out. Raises ValueError."""
     try:
         found = json.loads(data)
         manifests = tuple(str(each["digest"]) for each in found.get("manifests") or ())

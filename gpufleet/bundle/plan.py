@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpufleet.bundle.models import BundledRepository, BundleFile, LackingItem, place_of
+from gpufleet.containerd.models import ContainerdEntry
 from gpufleet.core.secrets import plain_urls
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.kubernetes.models import Kubernetes
+from gpufleet.kubernetes.notes import JOINED
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.plan import NodePlan
 from gpufleet.packages.repository import Repository
@@ -20,10 +22,13 @@ from gpufleet.role.listing import node_roles
 
 
 def bare_facts(facts: NodeFacts) -> NodeFacts:
-    """The facts of the same host before gpufleet installed anything. Sources, runtimes and their
-    configuration stay."""
+    """The facts of the same host before gpufleet installed anything. Sources, and runtimes of
+    others with their configuration stay. A node keeps its version of Kubernetes."""
+    node = JOINED in facts.cluster_host.paths
+    ours = {"containerd"} if facts.provenance.entry(ContainerdEntry).packages else set()
     return replace(
         facts,
+        runtimes={name: each for name, each in facts.runtimes.items() if name not in ours},
         kernel=replace(facts.kernel, headers=False),
         modules={},
         loaded_flavour=None,
@@ -31,7 +36,9 @@ def bare_facts(facts: NodeFacts) -> NodeFacts:
         listed=None,
         library=None,
         dkms=(),
-        packages={},
+        packages={
+            name: each for name, each in facts.packages.items() if node and name == "kubelet"
+        },
         holds=frozenset(),
         broken="",
         gpu_processes=(),

@@ -117,7 +117,10 @@ def serve(folder: Path, bind: str, port: int) -> None:
     server.serve_forever()
 
 
-@bundle.command(epilog="Exit status: 0 everything is pushed; 1 something is not, or no bundle.")
+@bundle.command(
+    cls=CheckCommand,
+    epilog="Exit status: 0 everything is pushed; 1 something is not, or no bundle.",
+)
 @_folder
 @click.argument("registry", metavar="HOST[:PORT][/FOLDER]")
 @click.option("--plain-http", is_flag=True, help="The registry has no TLS.")
@@ -126,7 +129,9 @@ def push(folder: Path, registry: str, plain_http: bool) -> None:
     made, target = folders.read_bundle(folder), PushTarget(registry, plain_http)
     good = True
     for file, problem in push_bundle(folder, made, target):
-        print_finding(result_console(), problem) if problem else print_note(f"Pushed {file.name}")
+        print_finding(result_console(), problem) if problem else print_note(
+            f"Pushed {one_line(file.name)}"
+        )
         good = good and not problem
     for line in target.key_lines(made):
         click.echo(line)

@@ -108,6 +108,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "host",
         "packages",
         "role",
+        "containerd",
         "kube",
         "kubernetes",
         "helm",

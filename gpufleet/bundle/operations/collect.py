@@ -73,12 +73,12 @@ def collect_from_host() -> None:
         logger.info(f"{host.print_prefix}collecting packages")
         request = PackageRequest(asked[0].manager, words, gone, f"{ask.folder}/bundle")
         files = gather_packages(folder, request, ask)
-        listed = list_kubeadm_images(files, request, ask)
+        listed, unlisted = list_kubeadm_images(files, request, ask)
     images = cluster_images(listed, _kubernetes(settings), load_catalog().kubernetes)
-    copied = copy_images(folder, images)
+    copied = copy_images(folder, [each for each in images if _claim(f"image {each}")])
     keys = [_store_key(folder, each) for each in asked if each.repository.repository]
     repositories = bundled_repositories(asked, files)
-    packages = BundlePart((*files, *keys), repositories, lacking)
+    packages = BundlePart((*files, *keys), repositories, (*lacking, *unlisted))
     store_part(folder, name, merge_parts([packages, copied]))
 
 
@@ -105,7 +105,7 @@ def _bare_plan() -> tuple[NodePlan, NodeSettings, NodeFacts] | None:
 
 
 def _claim(name: str) -> bool:
-    """True for the first host of the run with this request."""
+    """True for the first host of the run with this request, or that needs this image."""
     claimed = _CLAIMED.setdefault(host.state, set())
     first = name not in claimed
     claimed.add(name)

@@ -101,14 +101,17 @@ def _store_text(folder: Path, name: str, text: str) -> BundleFile:
 
 
 def _delete_stale(folder: Path, made: BundleManifest) -> None:
-    """Delete what the earlier manifest of the folder names and this one does not."""
+    """Delete what this bundle does not name: files of the earlier one, and in folders with files of
+    this one those of runs that did not end. Other files of the user stay."""
     kept = {file.path for file in made.files}
-    for file in earlier_files(folder):
-        if file.path not in kept:
-            (folder / file.path).unlink(missing_ok=True)
-            for parent in (folder / file.path).parents:
-                with suppress(OSError):
-                    parent.rmdir()  # only an empty one
+    tops = {path.partition("/")[0] for path in kept if "/" in path}
+    there = (path for top in tops for path in (folder / top).rglob("*") if path.is_file())
+    stale = {path.relative_to(folder).as_posix() for path in there}
+    for name in sorted((stale | {file.path for file in earlier_files(folder)}) - kept):
+        (folder / name).unlink(missing_ok=True)
+        for parent in (folder / name).parents:
+            with suppress(OSError):
+                parent.rmdir()  # only an empty one
 
 
 def read_bundle(folder: Path) -> BundleManifest:

@@ -25,10 +25,11 @@ from gpufleet.bundle.lists import (
     repository_urls,
     without_sha256,
 )
-from gpufleet.bundle.models import BundleFile
+from gpufleet.bundle.models import BundleFile, LackingItem
 from gpufleet.bundle.operations.store import has_file, store_file
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.limits import MIB
+from gpufleet.core.quoting import quote_field
 from gpufleet.core.secrets import plain_urls
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.asking import frame_command, framed_answer
@@ -36,6 +37,7 @@ from gpufleet.host.reading import FactReader
 from gpufleet.host.shell import script_command
 
 APT_DOWNLOADS = 50  # packages that one command downloads
+LIST_COMMAND = "kubeadm config images list --kubernetes-version VERSION"
 PIECE_BYTES = 8 * MIB  # of a file on a host, in one answer
 
 
@@ -128,18 +130,23 @@ def _gather_rpm(folder: Path, request: PackageRequest, ask: FactReader) -> list[
 
 def list_kubeadm_images(
     files: Sequence[BundleFile], request: PackageRequest, ask: FactReader
-) -> list[str]:
-    """The images of a control plane, as the kubeadm that was downloaded names them; none without
-    it. Raises Stopped."""
+) -> tuple[list[str], tuple[LackingItem, ...]]:
+    """The images of a control plane, as the kubeadm that was downloaded names them, or why it does
+    not; nothing without a kubeadm. Raises Stopped."""
     package = next((each for each in files if each.name == "kubeadm"), None)
     if package is None:
-        return []
+        return [], ()
     name = package.path.rpartition("/")[2]
     if request.manager == "apt":  # a file that the bundle had was not downloaded
         name = package.sha256
         _lines(request, ask, "apt_fetch", request.place, package.source, name)
-    lines = _lines(request, ask, "kubeadm_images", request.place, name)
-    return [line.partition(" ")[2] for line in lines]
+    words = [
+        line.partition(" ") for line in ask(ScriptLines, "kubeadm_images", request.place, name)
+    ]
+    why = [quote_field(text) for kind, _, text in words if kind == "error"]
+    remedy = f"Run `{LIST_COMMAND}` where kubeadm runs, and mirror these images yourself."
+    lacking = tuple(LackingItem("images of Kubernetes", each, remedy) for each in why)
+    return [text for kind, _, text in words if kind == "image"], lacking
 
 
 def _lines(request: PackageRequest, ask: FactReader, script: str, *words: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpufleet.bundle.images import ImageName, parse_image, read_image_manifest
 from gpufleet.bundle.models import BundleFile, BundlePart, LackingItem
-from gpufleet.bundle.operations.store import file_digest, work_folder
+from gpufleet.bundle.operations.store import earlier_files, file_digest, work_folder
 from gpufleet.core.process import Process, ProgramResult
 from gpufleet.core.quoting import quote_last_line
 
@@ -21,19 +21,24 @@ COPY = ("copy", "--all", "--preserve-digests")  # every platform, each byte as i
 # files of skopeo's `dir:`, https://github.com/containers/image/blob/main/directory/directory_transport.go
 # (read 2026-11-30)
 TOP, INSTANCE = "manifest.json", ".manifest.json"
+OLD_SKOPEO_REMEDY = "Install skopeo 1.6 or newer, and run the command again."
 NO_COPY_REMEDY = "Log in to its registry or correct its name, and run the command again."
 
 
 def copy_images(folder: Path, images: Iterable[str]) -> BundlePart:
-    """Copy images that the bundle does not have yet. Images without a copy are in `lacking`. Raises
-    Stopped if the folder cannot be written."""
+    """Copy images that the bundle does not have yet. Images without a copy are in `lacking`, also
+    if the bundle keeps an earlier copy. Raises Stopped if the folder cannot be written."""
     program = shutil.which(SKOPEO)
+    earlier = {file.name: file.version for file in earlier_files(folder) if file.sort == "image"}
     files: list[BundleFile] = []
     lacking = []
     for image in images:
         found = _copied(folder, image, program) if program else _no_program(image)
         if isinstance(found, LackingItem):
-            lacking.append(found)
+            kept = stored_image(folder, image, earlier.get(image, ""))
+            files += kept
+            what = f"a new copy of {image}, but an earlier one" if kept else f"image {image}"
+            lacking.append(replace(found, what=what))
         else:
             files += found
     return BundlePart(tuple(files), (), tuple(lacking))
@@ -41,7 +46,7 @@ def copy_images(folder: Path, images: Iterable[str]) -> BundlePart:
 
 def _no_program(image: str) -> LackingItem:
     remedy = "Install skopeo and run the command again, or mirror the image yourself."
-    return LackingItem(f"image {image}", "this machine has no skopeo", remedy)
+    return LackingItem(image, "this machine has no skopeo", remedy)
 
 
 def _copied(folder: Path, image: str, program: str) -> tuple[BundleFile, ...] | LackingItem:
@@ -60,7 +65,7 @@ def _copied(folder: Path, image: str, program: str) -> tuple[BundleFile, ...] | 
                 return _not_copied(image, done)
             _keep(work, folder / name.folder, name.reference, digest)
     files = stored_image(folder, image, digest)
-    return files or LackingItem(f"image {image}", "its copy is incomplete", NO_COPY_REMEDY)
+    return files or LackingItem(image, "its copy is incomplete", NO_COPY_REMEDY)
 
 
 def _keep(copy: Path, place: Path, reference: str, digest: str) -> None:
@@ -68,11 +73,12 @@ def _keep(copy: Path, place: Path, reference: str, digest: str) -> None:
     manifests, blobs = place / "manifests", place / "blobs"
     manifests.mkdir(parents=True, exist_ok=True)
     blobs.mkdir(exist_ok=True)
-    for file in sorted(copy.iterdir()):
-        if file.name.endswith(INSTANCE):
+    for file in [copy / TOP, *copy.glob(f"*{INSTANCE}")]:
+        for blob in read_image_manifest(file.read_bytes()).blobs:
+            if (found := copy / blob.removeprefix("sha256:")).is_file():
+                os.replace(found, blobs / blob)
+        if file.name != TOP:
             os.replace(file, manifests / f"sha256:{file.name.removesuffix(INSTANCE)}")
-        elif len(file.name) == hashlib.sha256().digest_size * 2:
-            os.replace(file, blobs / f"sha256:{file.name}")
     if ":" not in reference:
         shutil.copyfile(copy / TOP, manifests / reference)
     os.replace(copy / TOP, manifests / digest)
@@ -112,4 +118,5 @@ def _stored_file(folder: Path, name: ImageName, path: str, digest: str) -> Bundl
 
 def _not_copied(image: str, result: ProgramResult) -> LackingItem:
     why = result.why or quote_last_line(result.stderr) or "skopeo failed"
-    return LackingItem(f"image {image}", f"skopeo: {why}", NO_COPY_REMEDY)
+    remedy = OLD_SKOPEO_REMEDY if "unknown flag" in why else NO_COPY_REMEDY
+    return LackingItem(image, f"skopeo: {why}", remedy)

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpufleet.bundle import findings
 from gpufleet.bundle.compare import mirror_lines
 from gpufleet.bundle.images import REGISTRY_FOLDER, parse_image
-from gpufleet.bundle.models import BundleFile, BundleManifest
+from gpufleet.bundle.models import BundleFile, BundleManifest, place_of
 from gpufleet.bundle.operations.images import COPY, COPY_SECONDS, SKOPEO
 from gpufleet.bundle.operations.serve import bundle_server
 from gpufleet.core.findings import Finding
@@ -22,6 +22,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.helm.operations.cluster import helm_cache
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.strategy import helm_catalog
+from gpufleet.kube.operations.access import ClusterProblem
 
 CHARTS = "charts"  # folder in the registry, and in a bundle
 
@@ -43,23 +44,36 @@ class PushTarget:
         """How an inventory uses the registry."""
         if any(file.sort == "chart" for file in made.files):
             yield f'"cluster_chart_repository": "oci://{one_line(self.registry)}/{CHARTS}",'
+            if self.plain_http:
+                yield '"cluster_chart_plain_http": True,'
         yield from mirror_lines(made, self.api)
 
 
 def push_bundle(
     folder: Path, made: BundleManifest, target: PushTarget
 ) -> Iterator[tuple[BundleFile, Finding | None]]:
-    """Push one image or chart after the other: each with None, or with the finding of its failure.
-    Raises ClusterProblem without a helm for the charts."""
+    """Push one image or chart after the other: each with None, or with the finding of its
+    failure."""
     images = [file for file in made.files if file.sort == "image"]
     charts = [file for file in made.files if file.sort == "chart"]
     with _serving(folder, made) as source:
+        helm = _find_helm(made, source) if charts else ""
         for file in images:
             yield file, _run(file, _image_command(file, source, target))
-    helm = str(find_helm("", helm_catalog(), helm_cache()).path) if charts else ""
     for file in charts:
-        words = [helm, "push", str(folder / file.path), f"oci://{target.registry}/{CHARTS}"]
-        yield file, _run(file, words + ["--plain-http"] * target.plain_http)
+        words = [str(folder / file.path), f"oci://{target.registry}/{CHARTS}"]
+        words += ["--plain-http"] * target.plain_http
+        yield file, helm if isinstance(helm, Finding) else _run(file, [helm, "push", *words])
+
+
+def _find_helm(made: BundleManifest, source: str) -> str | Finding:
+    """The helm on PATH, or that of the bundle."""
+    has = any(file.sort == "helm" for file in made.files)
+    site = f"http://{source}/{place_of(helm_catalog().download.site)}" if has else ""
+    try:
+        return str(find_helm("", helm_catalog(), helm_cache(), site).path)
+    except ClusterProblem as problem:
+        return problem.findings[0]
 
 
 @contextmanager
@@ -81,7 +95,7 @@ def _image_command(file: BundleFile, source: str, target: PushTarget) -> list[st
     tls = ["--dest-tls-verify=false"] * target.plain_http
     return [
         *(shutil.which(SKOPEO) or SKOPEO, *COPY, "--src-tls-verify=false", *tls),
-        f"docker://{source}/{path}{mark}{name.reference}",
+        f"docker://{source}/{path}@{file.version}",
         f"docker://{target.registry}/{path}{mark}{name.reference}",
     ]
 

@@ -40,7 +40,7 @@ class BundleHandler(SimpleHTTPRequestHandler):
 
     def guess_type(self, path: Any) -> str:
         """The media type. Clients of registries need that of a manifest."""
-        if "/manifests/" in str(path):
+        if "/manifests/" in str(Path(path).relative_to(self.directory)):
             with suppress(OSError, ValueError):
                 return read_image_manifest(Path(path).read_bytes()).kind
         return super().guess_type(path)
@@ -55,6 +55,10 @@ class BundleServer(ThreadingHTTPServer):
 
     request_queue_size = 256
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print why a request broke off, for example because its client restarts."""
+        print(one_line(f"{client_address[0]} {sys.exc_info()[1]}"), file=sys.stderr)
 
 
 def bundle_server(folder: Path, manifest: BundleManifest, address: str, port: int) -> BundleServer:

@@ -61,11 +61,15 @@ def store_helm(folder: Path, site: str) -> BundlePart:
 def store_wheels(folder: Path) -> BundlePart:
     """Store gpufleet's own wheel, and those of the packages that it runs with here, for this
     version of Python and this platform. Raises Stopped."""
+    source = own_source()
+    if not source:
+        item = LackingItem("wheels of gpufleet", "pip has no record of its source", WHEELS_REMEDY)
+        return BundlePart(lacking=(item,))
     with work_folder(folder, "a wheel of gpufleet") as work:
         pins = work / "constraints.txt"
         pins.write_text("".join(_constraints()))
         command = [sys.executable, "-m", "pip", "wheel", "--wheel-dir", str(work), "--quiet"]
-        command += ["--constraint", str(pins), own_source()]
+        command += ["--disable-pip-version-check", "--constraint", str(pins), source]
         done = Process(command, timeout=PIP_SECONDS, bound=True).wait()
         if not done.ok:
             why = done.why or quote_last_line(done.stderr) or "pip failed"
@@ -77,7 +81,7 @@ def store_wheels(folder: Path) -> BundlePart:
 def _constraints() -> Iterator[str]:
     """One line for each package that is installed here."""
     for each in distributions():
-        with suppress(InvalidVersion):
+        with suppress(InvalidVersion, TypeError):  # TypeError: without a version
             yield f"{each.name}=={Version(each.version)}\n"
 
 
@@ -93,14 +97,14 @@ def _wheel(folder: Path, path: Path) -> BundleFile:
 
 
 def own_source() -> str:
-    """Where pip got gpufleet from: a folder, an archive, a commit, or the package index.
+    """Where pip got gpufleet from: a folder, an archive or a commit. "" if it found the name in an
+    index or in a folder of wheels: a package of that name elsewhere may be another one.
 
     Source: https://packaging.python.org/en/latest/specifications/direct-url/ (read 2026-11-30)
     """
-    own = distribution("gpufleet")
-    text = own.read_text("direct_url.json")
+    text = distribution("gpufleet").read_text("direct_url.json")
     if not text:
-        return f"{own.name}=={own.version}"
+        return ""
     origin = json.loads(text)
     url = str(origin["url"])
     if commit := origin.get("vcs_info"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,17 @@ from gpufleet.bundle.plan import (
     own_packages,
     planned_transactions,
 )
-from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, OsRelease, Runtime
+from gpufleet.facts.model import (
+    ClusterHost,
+    GpuProcess,
+    ManagedFile,
+    NodeFacts,
+    OsRelease,
+    Package,
+    Runtime,
+)
+from gpufleet.facts.record import EMPTY_RECORD
+from gpufleet.kubernetes.notes import JOINED, KUBELET
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
@@ -56,6 +67,22 @@ def test_packages_that_gpufleet_added_count_as_absent() -> None:
     own = own_packages(working, transactions)
     assert {"dkms", "gcc", "nvidia-container-toolkit"} <= set(own)
     assert "libc6" not in own
+
+
+def test_a_node_asks_for_its_own_version_and_for_gpufleets_containerd() -> None:
+    containerd = Runtime("containerd", "1.7.2", "containerd.service", "/x", running=True)
+    kubelet = Package("kubelet", "1.35.1-1.1", "amd64")
+    facts = converged_host(
+        runtimes={"containerd": containerd},
+        packages={"kubelet": kubelet, "containerd": Package("containerd", "1.7.2", "amd64")},
+        provenance=record_of(containerd={"packages": {"containerd": "1.7.2"}}),
+    )
+    joined = replace(facts.cluster_host, paths=frozenset({JOINED, KUBELET}))
+    facts = replace(facts, cluster_host=joined)
+    found = bare_facts(facts)
+    assert (set(found.packages), set(found.runtimes)) == ({"kubelet"}, set())
+    other = bare_facts(replace(facts, provenance=EMPTY_RECORD, cluster_host=ClusterHost()))
+    assert (set(other.packages), set(other.runtimes)) == (set(), {"containerd"})
 
 
 def test_an_image_that_docker_pulls_is_named_as_lacking() -> None:

@@ -192,16 +192,19 @@ def test_kubeadm_itself_names_the_images_of_nodes(
         scripts.append([script, *words])
         return host(fact, script, *words)
 
-    images = list_kubeadm_images([file], request_, ask)
-    assert images == ["registry.k8s.io/pause:3.10", "a/b:1"]
+    assert list_kubeadm_images([file], request_, ask) == (
+        ["registry.k8s.io/pause:3.10", "a/b:1"],
+        (),
+    )
     assert ["kubeadm_images", *asked] in scripts
-    assert list_kubeadm_images([], request_, ask) == []
+    assert list_kubeadm_images([], request_, ask) == ([], ())
 
 
-def test_a_kubeadm_that_does_not_run_stops_its_host() -> None:
+def test_images_of_a_kubeadm_that_does_not_run_are_named_as_lacking() -> None:
     host = FakeHost({}, kubeadm_images=["error kubeadm lists no images: Exec format error"])
-    with pytest.raises(Stopped, match="Exec format error"):
-        list_kubeadm_images([KUBEADM], APT, host)
+    images, (lacking,) = list_kubeadm_images([KUBEADM], APT, host)
+    assert (images, lacking.what) == ([], "images of Kubernetes")
+    assert "Exec format error" in lacking.why
 
 
 def test_a_piece_is_read_from_a_host_as_base64() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from gpufleet.bundle.images import parse_image, read_image_manifest, rendered_images
 from gpufleet.bundle.models import BundlePart
-from gpufleet.bundle.operations.folder import finish_bundle, writing_bundle
+from gpufleet.bundle.operations.folder import finish_bundle, read_digests, writing_bundle
 from gpufleet.bundle.operations.images import copy_images
 from gpufleet.bundle.operations.serve import bundle_server
 
@@ -79,6 +79,8 @@ def test_an_image_without_skopeo_is_named_as_lacking(
     [
         ("registry.k8s.io/pause:3.10", "v2/registry.k8s.io/pause", "3.10"),
         ("busybox", "v2/docker.io/library/busybox", "latest"),
+        ("docker.io/busybox:1", "v2/docker.io/library/busybox", "1"),
+        ("index.docker.io/library/busybox", "v2/docker.io/library/busybox", "latest"),
         ("nvidia/cuda:12.5.0", "v2/docker.io/nvidia/cuda", "12.5.0"),
         ("localhost/x", "v2/localhost/x", "latest"),
         ("10.0.0.1:5000/a/b/c", "v2/10.0.0.1-5000/a/b/c", "latest"),
@@ -209,6 +211,36 @@ def test_an_image_is_copied_once_with_its_digest(registry: str, tmp_path: Path) 
     with writing_bundle(folder):
         assert copy_images(folder, [image]) == BundlePart(part.files)
         assert downloads()
+
+
+@needs_skopeo
+def test_a_registry_that_fails_does_not_cost_the_earlier_copy(
+    registry: str, tmp_path: Path
+) -> None:
+    folder, image = tmp_path / "bundle", f"{registry}/x/y:1"
+    with writing_bundle(folder):
+        first = copy_images(folder, [image])
+        finish_bundle(folder, [first])
+    Registry.contents.clear()
+    with writing_bundle(folder):
+        again = copy_images(folder, [image])
+    assert again.files == first.files
+    assert [each.what for each in again.lacking] == [f"a new copy of {image}, but an earlier one"]
+
+
+@needs_skopeo
+def test_layers_that_come_from_elsewhere_are_not_kept(registry: str, tmp_path: Path) -> None:
+    """As those of Windows: skopeo downloads them from their URLs."""
+    base = put(f"{OCI}.layer.nondistributable.v1.tar", b"windows")
+    kind, data = Registry.contents["1"]
+    manifest = json.loads(data)
+    manifest["layers"].insert(0, {**base, "urls": [f"http://{registry}/{base['digest']}"]})
+    put(kind, json.dumps(manifest).encode(), "1")
+    folder = tmp_path / "bundle"
+    with writing_bundle(folder):
+        made = finish_bundle(folder, [copy_images(folder, [f"{registry}/x/y:1"])])
+    assert read_digests(folder) == {file.path: file.sha256 for file in made.files}
+    assert not list(folder.rglob(base["digest"]))
 
 
 @needs_skopeo

@@ -118,6 +118,17 @@ def test_files_of_the_earlier_bundle_are_deleted_and_those_of_others_stay(tmp_pa
     assert not (tmp_path / "a.example.com").exists()
 
 
+def test_files_of_a_run_that_did_not_end_are_deleted(tmp_path: Path) -> None:
+    """`bundle verify` would report each of them."""
+    with writing_bundle(tmp_path):
+        store_file(tmp_path, ONE, [b"one"])
+    other = file_of("a/two.deb", b"two")
+    with writing_bundle(tmp_path):
+        store_file(tmp_path, other, [b"two"])
+        finish_bundle(tmp_path, [BundlePart((other,))])
+    assert there(tmp_path) == {"a/two.deb", SBOM, MANIFEST}
+
+
 def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letters").write_text("x")
     with pytest.raises(Stopped) as stopped, writing_bundle(tmp_path):

@@ -44,7 +44,7 @@ def test_a_helm_that_cannot_be_had_is_named_as_lacking(
 
 
 ORIGINS = {
-    "an index": (None, "gpufleet==1.2"),
+    "an index": (None, ""),
     "a folder": ({"url": "file:///src", "dir_info": {"editable": True}}, "file:///src"),
     "an archive": ({"url": "https://x/gpufleet-1.2-py3-none-any.whl"}, "https://x/gpufleet-1.2"),
     "a commit": (
@@ -69,6 +69,9 @@ def test_wheels_are_built_from_where_gpufleet_came_from(
 
     monkeypatch.setattr(tools, "distribution", lambda name: Installed())
     assert tools.own_source().startswith(wanted)
+    if not wanted:
+        (lacking,) = tools.store_wheels(Path("unused")).lacking
+        assert lacking.what == "wheels of gpufleet"
 
 
 def pip(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
