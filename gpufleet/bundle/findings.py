@@ -56,6 +56,13 @@ NOT_IN_BUNDLE = warning(
     "{remedy}",
     advice="Install the program that the message names, or mirror that image or chart yourself.",
 )
+LISTS_EXPIRE = warning(
+    "GF674",
+    "Lists of a bundle expire",
+    "{path} is valid until {date}. Later, apt on hosts refuses it and the packages that it lists.",
+    "Create the bundle again before that day. Or let hosts accept older lists: a file in "
+    '/etc/apt/apt.conf.d with `Acquire::Check-Valid-Until "false";`.',
+)
 NOT_PUSHED = warning(
     "GF673",
     "Image or chart was not pushed",

@@ -8,6 +8,8 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from xml.etree import ElementTree
 
 from gpufleet.bundle.models import BundleFile, place_of
@@ -168,3 +170,16 @@ def _version(element: ElementTree.Element | None) -> str:
         return ""
     epoch, named = element.get("epoch", "0"), f"{element.get('ver')}-{element.get('rel')}"
     return named if epoch == "0" else f"{epoch}:{named}"
+
+
+def valid_until(text: str) -> datetime | None:
+    """The day on which the Release file of an apt repository expires, in UTC; None without one.
+
+    Source: https://wiki.debian.org/DebianRepository/Format#Date.2C_Valid-Until (read 2026-11-30)
+    """
+    match = re.search(r"^Valid-Until: (.+)$", text, re.MULTILINE)
+    try:
+        found = parsedate_to_datetime(match[1]) if match else None
+    except ValueError:
+        return None
+    return found and found.replace(tzinfo=timezone.utc)

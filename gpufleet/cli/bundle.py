@@ -68,7 +68,7 @@ def create(inventory: str, limit: tuple[str, ...], folder: Path, as_json: bool) 
             print_note("No manifest was written: the bundle is incomplete.")
             sys.exit(status or ExitStatus.FAILED)
         made = folders.finish_bundle(folder, parts)
-    _show(made, compare.lacking_findings(made), as_json)
+    _show(made, [*compare.lacking_findings(made), *folders.expiring_lists(folder, made)], as_json)
 
 
 @bundle.command(cls=CheckCommand, epilog="Exit status: 0 no file differs; 1 one does, or no bundle")
@@ -78,7 +78,8 @@ def verify(folder: Path, as_json: bool) -> None:
     """Compare every file of a bundle with its manifest."""
     made = folders.read_bundle(folder)
     damage = [*compare.find_damage(made, folders.read_digests(folder))]
-    _show(made, [*damage, *compare.lacking_findings(made)], as_json)
+    more = [*compare.lacking_findings(made), *folders.expiring_lists(folder, made)]
+    _show(made, [*damage, *more], as_json)
     sys.exit(ExitStatus.FAILED if damage else ExitStatus.CONVERGED)
 
 

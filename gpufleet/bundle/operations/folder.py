@@ -16,6 +16,7 @@ from pathlib import Path
 from gpufleet import __version__
 from gpufleet.bundle import findings
 from gpufleet.bundle.compare import NO_FILE, BundleDelta
+from gpufleet.bundle.lists import valid_until
 from gpufleet.bundle.models import (
     MANIFEST,
     SBOM,
@@ -35,6 +36,7 @@ from gpufleet.bundle.operations.store import (
     stored_parts,
 )
 from gpufleet.bundle.sbom import sbom_text
+from gpufleet.core.findings import Finding
 from gpufleet.core.private_file import lock_folder
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
@@ -121,6 +123,23 @@ def read_bundle(folder: Path) -> BundleManifest:
     except (OSError, ValueError) as error:
         why = f"{MANIFEST}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=why)) from error
+
+
+def expiring_lists(folder: Path, made: BundleManifest) -> list[Finding]:
+    """The finding about the list of an apt repository that expires first, if one does."""
+    dates = {}
+    for file in made.files:
+        if file.sort == "metadata" and file.path.endswith(("/InRelease", "/Release")):
+            try:
+                text = (folder / file.path).read_text("utf-8", "replace")
+            except OSError:
+                continue  # `bundle verify` names it
+            if date := valid_until(text):
+                dates[date] = file.path
+    if not dates:
+        return []
+    first = min(dates)
+    return [findings.LISTS_EXPIRE(path=dates[first], date=f"{first:%Y-%m-%d %H:%M} UTC")]
 
 
 def read_digests(folder: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from click.testing import CliRunner, Result
 import gpufleet.bundle
 from gpufleet.bundle.models import MANIFEST, SBOM, BundlePart
 from gpufleet.bundle.operations import create
+from gpufleet.bundle.operations.folder import finish_bundle, writing_bundle
 from gpufleet.bundle.operations.serve import bundle_server
 from gpufleet.bundle.operations.store import FOLDER_VARIABLE, store_file, store_part
 from gpufleet.cli import bundle, deploy, main
@@ -50,6 +52,29 @@ def test_a_whole_bundle_is_verified(tmp_path: Path) -> None:
     found = checked(run("verify", tmp_path, "--json").output, "summary")
     assert found["files"] == 3
     checked((tmp_path / MANIFEST).read_text(), "manifest")
+
+
+def test_lists_that_expire_are_named_with_the_first_date(tmp_path: Path) -> None:
+    """apt refuses them afterwards: those of Debian's security archive after a week."""
+    listed = {
+        f"deb.example.com/{name}/InRelease": f"Valid-Until: {date}\n".encode()
+        for name, date in (
+            ("stable", "Sat, 12 Dec 2026 08:00:00 UTC"),
+            ("security", "Sat, 05 Dec 2026 08:00:00 UTC"),
+        )
+    }
+    files = tuple(
+        replace(file_of(path, data), sort="metadata", name="") for path, data in listed.items()
+    )
+    with writing_bundle(tmp_path):
+        for file in files:
+            store_file(tmp_path, file, [listed[file.path]])
+        finish_bundle(tmp_path, [BundlePart(files)])
+    done = run("verify", tmp_path)
+    assert done.exit_code == 0
+    shown = " ".join(done.output.split())
+    assert "deb.example.com/security/InRelease is valid until 2026-12-05 08:00 UTC" in shown
+    assert done.output.count("GF674") == 1
 
 
 def _bit(path: Path) -> None:

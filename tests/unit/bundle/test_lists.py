@@ -17,6 +17,7 @@ from gpufleet.bundle.lists import (
     listed_packages,
     read_host_files,
     repository_urls,
+    valid_until,
     without_sha256,
 )
 from gpufleet.bundle.models import BundleFile
@@ -143,3 +144,18 @@ def test_a_package_whose_place_leads_out_of_its_repository_has_none() -> None:
     wrong = PRIMARY.replace(b"Packages/d", b"../../../etc")
     (found,) = listed_packages("http://mirror/el9/", wrong, "primary.xml").values()
     assert found.path == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("Origin: Debian\nValid-Until: Sat, 05 Dec 2026 20:31:31 UTC\n", "2026-12-05 20:31"),
+        ("Valid-Until: Sat, 05 Dec 2026 20:31:31 +0000\n", "2026-12-05 20:31"),
+        ("Origin: Ubuntu\nDate: Sat, 05 Dec 2026 20:31:31 UTC\n", ""),
+        ("Valid-Until: some day\n", ""),
+        ("Description: Valid-Until: Sat, 05 Dec 2026 20:31:31 UTC\n", ""),
+    ],
+)
+def test_a_list_of_apt_says_until_when_it_is_valid(text: str, date: str) -> None:
+    found = valid_until(text)
+    assert (f"{found:%Y-%m-%d %H:%M}" if found else "") == date
