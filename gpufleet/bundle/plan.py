@@ -123,14 +123,30 @@ def _of_roles(asked: Iterable[PackageTransaction]) -> Iterator[BundledRepository
 
 def closure_words(chosen: PackageTransaction) -> tuple[str, ...]:
     """The packages of a transaction for its package manager: NAME, or NAME and version with apt's
-    `=` or yum's `-`. yum 3 does not accept an epoch without an architecture."""
-    plain = (*chosen.companions, *chosen.prerequisites)
-    if chosen.manager == "apt":
-        return (*(f"{name}={version}" for name, version in chosen.install), *plain)
+    `=` or yum's `-`."""
+    versions = (_word(name, version, chosen.manager) for name, version in chosen.install)
     system = chosen.facts.distribution
-    lock = (system.version_lock,) if system and system.version_lock else ()
-    versions = (f"{name}-{version.split(':')[-1]}" for name, version in chosen.install)
-    return (*versions, *plain, *lock)
+    locks = chosen.manager != "apt" and system and system.version_lock
+    lock = (system.version_lock,) if system and locks else ()
+    return (*versions, *chosen.companions, *chosen.prerequisites, *lock)
+
+
+def present_words(resolved: Sequence[PackageTransaction], facts: NodeFacts) -> tuple[str, ...]:
+    """The packages that gpufleet installed on the host in other versions than the planned ones, for
+    the package manager: an upgrade fetches them too, for a roll-back."""
+    planned = {name: version for each in resolved for name, version in each.install}
+    entries = (facts.provenance.entry(role.entry) for role in node_roles())
+    there = {name: version for entry in entries for name, version in entry.packages.items()}
+    return tuple(
+        _word(name, version, facts.package_manager or "")
+        for name, version in sorted(there.items())
+        if planned.get(name) != version
+    )
+
+
+def _word(name: str, version: str, manager: str) -> str:
+    """yum 3 does not accept an epoch without an architecture."""
+    return f"{name}={version}" if manager == "apt" else f"{name}-{version.split(':')[-1]}"
 
 
 def _top(url: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -15,6 +16,7 @@ from gpufleet.bundle.models import BundleFile, BundlePart, merge_parts
 from gpufleet.bundle.operations.gather import (
     PackageRequest,
     gather_packages,
+    gather_present,
     list_kubeadm_images,
 )
 from gpufleet.bundle.operations.images import copy_images
@@ -28,6 +30,7 @@ from gpufleet.bundle.plan import (
     key_file,
     own_packages,
     planned_transactions,
+    present_words,
 )
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
@@ -65,15 +68,19 @@ def collect_from_host() -> None:
         return
     folder, lacking = Path(os.environ[FOLDER_VARIABLE]), images_on_host(plan)
     with refreshed_copy(asked, plan.sources) as ask:
-        words = tuple(sorted(closure_words(_resolved(each, ask)) for each in asked))
+        resolved = [_resolved(each, ask) for each in asked]
+        words = tuple(sorted(map(closure_words, resolved)))
+        present = present_words(resolved, facts)
         gone = " ".join(own_packages(facts, asked))
-        name = repr((facts.os, facts.kernel.architecture, words, gone, lacking))
+        name = repr((facts.os, facts.kernel.architecture, words, present, gone, lacking))
         if not _claim(name):
             return
         logger.info(f"{host.print_prefix}collecting packages")
         request = PackageRequest(asked[0].manager, words, gone, f"{ask.folder}/bundle")
         files = gather_packages(folder, request, ask)
         listed, unlisted = list_kubeadm_images(files, request, ask)
+        if present:
+            files += gather_present(folder, replace(request, words=(present,)), ask)
     images = cluster_images(listed, _kubernetes(settings), load_catalog().kubernetes)
     copied = copy_images(folder, [each for each in images if _claim(f"image {each}")])
     keys = [_store_key(folder, each) for each in asked if each.repository.repository]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -81,6 +81,16 @@ def gather_packages(folder: Path, request: PackageRequest, ask: FactReader) -> l
     """Store packages and lists in the bundle's folder. Raises Stopped."""
     gather = _gather_apt if request.manager == "apt" else _gather_rpm
     return gather(folder, request, ask)
+
+
+def gather_present(folder: Path, request: PackageRequest, ask: FactReader) -> list[BundleFile]:
+    """Store the packages of installed versions; [] if the repositories have them no longer. An
+    upgrade then takes them from the cache of the host's package manager, or changes nothing."""
+    place = f"{request.place}/present"
+    try:
+        return gather_packages(folder, replace(request, place=place), ask)
+    except Stopped:
+        return []
 
 
 def _gather_apt(folder: Path, request: PackageRequest, ask: FactReader) -> list[BundleFile]:

@@ -17,6 +17,7 @@ from gpufleet.bundle.plan import (
     key_file,
     own_packages,
     planned_transactions,
+    present_words,
 )
 from gpufleet.facts.model import (
     ClusterHost,
@@ -83,6 +84,19 @@ def test_a_node_asks_for_its_own_version_and_for_gpufleets_containerd() -> None:
     assert (set(found.packages), set(found.runtimes)) == ({"kubelet"}, set())
     other = bare_facts(replace(facts, provenance=EMPTY_RECORD, cluster_host=ClusterHost()))
     assert (set(other.packages), set(other.runtimes)) == (set(), {"containerd"})
+
+
+def test_installed_versions_are_kept_for_a_roll_back() -> None:
+    packages = {"driver": "580.1-1", "libdriver": "580.1-1", "nvidia-container-toolkit": "1.19"}
+    record = record_of(
+        driver={"packages": {name: packages[name] for name in ("driver", "libdriver")}},
+        toolkit={"packages": {"nvidia-container-toolkit": "1.19"}},
+    )
+    facts = converged_host(provenance=record)
+    new = resolved_transaction(facts=facts, install=(("driver", "595.1-1"),))
+    same = resolved_transaction(facts=facts, install=(("nvidia-container-toolkit", "1.19"),))
+    assert present_words((new, same), facts) == ("driver=580.1-1", "libdriver=580.1-1")
+    assert present_words((new, same), bare_host()) == ()
 
 
 def test_an_image_that_docker_pulls_is_named_as_lacking() -> None:

@@ -18,6 +18,7 @@ from gpufleet.bundle.operations.gather import (
     FilePiece,
     PackageRequest,
     gather_packages,
+    gather_present,
     list_kubeadm_images,
 )
 from gpufleet.core.stopped import Stopped
@@ -167,6 +168,15 @@ def test_packages_and_metadata_of_rpm_repositories_arrive(tmp_path: Path) -> Non
 def test_what_no_list_of_dnf_names_is_refused(tmp_path: Path, host: FakeHost, named: str) -> None:
     assert named in stopped(tmp_path, DNF, host)
     assert not any(path.name.endswith(".rpm") for path in tmp_path.rglob("*"))
+
+
+def test_versions_that_a_repository_has_no_longer_stop_no_host(tmp_path: Path) -> None:
+    gone = FakeHost({}, apt_closure=["error Version '580.1' for 'driver' was not found"])
+    assert gather_present(tmp_path, APT, gone) == []
+    there = ubuntu()
+    there.files = {path.replace("/x/", "/x/present/"): data for path, data in there.files.items()}
+    names = [each.name for each in gather_present(tmp_path, APT, there)]
+    assert names[:2] == ["driver", "gcc"]
 
 
 KUBEADM = BundleFile(
