@@ -54,7 +54,7 @@ PROGRAMS = {
     "nv-fabricmanager", "nv-hostengine", "nvcc", "nvidia-bug-report.sh", "nvidia-container-cli",
     "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall", "ofed_info", "podman",
     "promtool", "pyinfra", "python", "restorecon", "rm", "rmmod", "rpm", "scontrol", "sed",
-    "setsebool", "setup-envtest", "slurmd", "snap", "ss", "ssh", "ssh-keygen", "stat",
+    "setsebool", "setup-envtest", "skopeo", "slurmd", "snap", "ss", "ssh", "ssh-keygen", "stat",
     "subscription-manager", "swapoff", "swapon", "sysctl", "systemctl", "systemd-detect-virt",
     "systemd-inhibit", "systemd-machine-id-setup", "tail", "timedatectl", "true", "uname",
     "update-initramfs", "usermod", "which", "yum", "yum-complete-transaction",

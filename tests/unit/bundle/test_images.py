@@ -247,7 +247,7 @@ def test_layers_that_come_from_elsewhere_are_not_kept(registry: str, tmp_path: P
 @pytest.mark.claim(
     "The images of a bundle keep their digests, for every platform, and `bundle serve` is a "
     "registry that has them.",
-    level=2,
+    level=1,
 )
 def test_a_served_bundle_is_a_registry(registry: str, tmp_path: Path) -> None:
     folder, image = tmp_path / "bundle", f"{registry}/x/y:both"
