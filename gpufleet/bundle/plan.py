@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gpufleet.bundle.models import BundledRepository, BundleFile, LackingItem, place_of
 from gpufleet.containerd.models import ContainerdEntry
@@ -67,9 +67,7 @@ def images_on_host(plan: NodePlan) -> tuple[LackingItem, ...]:
 def cluster_images(
     listed: Sequence[str], settings: KubernetesSettings, known: Kubernetes
 ) -> tuple[str, ...]:
-    """The images of a node. `listed`: by its kubeadm, () if the plan does not install it."""
-    if not listed:
-        return ()
+    """The images of a node that the plan makes. `listed`: by its kubeadm."""
     flannel, tag = known.flannel, settings.etcd_tag
     images = set(listed)
     if tag:
@@ -131,17 +129,37 @@ def closure_words(chosen: PackageTransaction) -> tuple[str, ...]:
     return (*versions, *chosen.companions, *chosen.prerequisites, *lock)
 
 
-def present_words(resolved: Sequence[PackageTransaction], facts: NodeFacts) -> tuple[str, ...]:
-    """The packages that gpufleet installed on the host in other versions than the planned ones, for
-    the package manager: an upgrade fetches them too, for a roll-back."""
-    planned = {name: version for each in resolved for name, version in each.install}
-    entries = (facts.provenance.entry(role.entry) for role in node_roles())
-    there = {name: version for entry in entries for name, version in entry.packages.items()}
-    return tuple(
-        _word(name, version, facts.package_manager or "")
-        for name, version in sorted(there.items())
-        if planned.get(name) != version
-    )
+CHANGED_BY_UPGRADE = ("driver", "toolkit")  # roles whose packages `gpufleet upgrade` changes
+
+
+@dataclass(frozen=True, slots=True)
+class PresentPackages:
+    """Installed packages that a transaction would replace, for the package manager: an upgrade
+    fetches them too, for a roll-back. `words`: NAME and version, as in `closure_words`."""
+
+    role: str
+    names: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+def present_packages(
+    resolved: Sequence[PackageTransaction], facts: NodeFacts
+) -> tuple[PresentPackages, ...]:
+    """The installed packages of driver and toolkit whose versions are not the planned ones."""
+    found = []
+    for each in resolved:
+        planned, known = dict(each.install), {*each.packages, *each.companions}
+        there = {
+            name: package.version
+            for name, package in sorted(facts.packages.items())
+            if package.state == "installed"
+            and (name in known or each.may_remove(name))
+            and planned.get(name) != package.version
+        }
+        if each.role in CHANGED_BY_UPGRADE and there.keys() - {*each.companions}:
+            words = (_word(name, there[name], each.manager) for name in there)
+            found.append(PresentPackages(each.role, tuple(there), tuple(words)))
+    return tuple(found)
 
 
 def _word(name: str, version: str, manager: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -14,6 +13,7 @@ from pyinfra.api import State
 
 from gpufleet.bundle.models import BundleFile, BundlePart, merge_parts
 from gpufleet.bundle.operations.gather import (
+    KUBEADM,
     PackageRequest,
     gather_packages,
     gather_present,
@@ -30,7 +30,7 @@ from gpufleet.bundle.plan import (
     key_file,
     own_packages,
     planned_transactions,
-    present_words,
+    present_packages,
 )
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
@@ -70,7 +70,7 @@ def collect_from_host() -> None:
     with refreshed_copy(asked, plan.sources) as ask:
         resolved = [_resolved(each, ask) for each in asked]
         words = tuple(sorted(map(closure_words, resolved)))
-        present = present_words(resolved, facts)
+        present = present_packages(resolved, facts)
         gone = " ".join(own_packages(facts, asked))
         name = repr((facts.os, facts.kernel.architecture, words, present, gone, lacking))
         if not _claim(name):
@@ -79,9 +79,12 @@ def collect_from_host() -> None:
         request = PackageRequest(asked[0].manager, words, gone, f"{ask.folder}/bundle")
         files = gather_packages(folder, request, ask)
         listed, unlisted = list_kubeadm_images(files, request, ask)
-        if present:
-            files += gather_present(folder, replace(request, words=(present,)), ask)
-    images = cluster_images(listed, _kubernetes(settings), load_catalog().kubernetes)
+        for each in present:
+            more, missing = gather_present(folder, request, each, ask)
+            files, unlisted = [*files, *more], (*unlisted, *missing)
+    images: tuple[str, ...] = ()
+    if any(file.name == KUBEADM for file in files):
+        images = cluster_images(listed, _kubernetes(settings), load_catalog().kubernetes)
     copied = copy_images(folder, [each for each in images if _claim(f"image {each}")])
     keys = [_store_key(folder, each) for each in asked if each.repository.repository]
     repositories = bundled_repositories(asked, files)

@@ -34,6 +34,7 @@ from gpufleet.bundle.operations.store import (
     file_digest,
     store_file,
     stored_parts,
+    written_paths,
 )
 from gpufleet.bundle.sbom import sbom_text
 from gpufleet.core.findings import Finding
@@ -41,8 +42,9 @@ from gpufleet.core.private_file import lock_folder
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 
+MANIFEST_MARK, MARK_BYTES = b"gpufleet_bundle", 100  # the mark is in the first bytes of a manifest
 OTHER_WRITER = "another process writes this bundle"
-FOREIGN_FILES = "it has files, and no manifest"
+FOREIGN_FILES = "it has files, and no manifest of a bundle"
 
 
 @contextmanager
@@ -66,7 +68,9 @@ def writing_bundle(folder: Path) -> Iterator[None]:
 def _begin(folder: Path) -> None:
     work = folder / WORK_FOLDER
     try:
-        if any(folder.iterdir()) and not ((folder / MANIFEST).is_file() or work.is_dir()):
+        manifest = folder / MANIFEST
+        ours = manifest.is_file() and MANIFEST_MARK in manifest.read_bytes()[:MARK_BYTES]
+        if any(folder.iterdir()) and not (ours or work.is_dir()):
             raise Stopped(findings.NOT_A_BUNDLE(path=folder, why=FOREIGN_FILES))
         shutil.rmtree(work / PARTS_FOLDER, ignore_errors=True)
         work.mkdir(exist_ok=True)
@@ -103,14 +107,12 @@ def _store_text(folder: Path, name: str, text: str) -> BundleFile:
 
 
 def _delete_stale(folder: Path, made: BundleManifest) -> None:
-    """Delete what this bundle does not name: files of the earlier one, and in folders with files of
-    this one those of runs that did not end. Other files of the user stay."""
-    kept = {file.path for file in made.files}
-    tops = {path.partition("/")[0] for path in kept if "/" in path}
-    there = (path for top in tops for path in (folder / top).rglob("*") if path.is_file())
-    stale = {path.relative_to(folder).as_posix() for path in there}
-    for name in sorted((stale | {file.path for file in earlier_files(folder)}) - kept):
-        (folder / name).unlink(missing_ok=True)
+    """Delete what this bundle does not name, of the earlier one and of runs that did not end. Files
+    of the user stay."""
+    there = written_paths(folder) | {file.path for file in earlier_files(folder)}
+    for name in sorted(there - {file.path for file in made.files}):
+        if not name.startswith(WORK_FOLDER):
+            (folder / name).unlink(missing_ok=True)
         for parent in (folder / name).parents:
             with suppress(OSError):
                 parent.rmdir()  # only an empty one

@@ -27,6 +27,7 @@ from gpufleet.bundle.lists import (
 )
 from gpufleet.bundle.models import BundleFile, LackingItem
 from gpufleet.bundle.operations.store import has_file, store_file
+from gpufleet.bundle.plan import PresentPackages
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.limits import MIB
 from gpufleet.core.quoting import quote_field
@@ -37,6 +38,8 @@ from gpufleet.host.reading import FactReader
 from gpufleet.host.shell import script_command
 
 APT_DOWNLOADS = 50  # packages that one command downloads
+PRESENT_REMEDY = "Before an upgrade, check that the cache of the hosts' package manager has them."
+KUBEADM = "kubeadm"  # package
 LIST_COMMAND = "kubeadm config images list --kubernetes-version VERSION"
 PIECE_BYTES = 8 * MIB  # of a file on a host, in one answer
 
@@ -83,14 +86,22 @@ def gather_packages(folder: Path, request: PackageRequest, ask: FactReader) -> l
     return gather(folder, request, ask)
 
 
-def gather_present(folder: Path, request: PackageRequest, ask: FactReader) -> list[BundleFile]:
-    """Store the packages of installed versions; [] if the repositories have them no longer. An
-    upgrade then takes them from the cache of the host's package manager, or changes nothing."""
-    place = f"{request.place}/present"
+def gather_present(
+    folder: Path, request: PackageRequest, present: PresentPackages, ask: FactReader
+) -> tuple[list[BundleFile], tuple[LackingItem, ...]]:
+    """Store installed packages of a role, or say why the repositories do not have them: an upgrade
+    then takes them from the cache of the host's package manager, or changes nothing. Raises
+    Stopped."""
+    place, gone = f"{request.place}/{present.role}", " ".join((request.gone, *present.names))
+    own = replace(request, words=(present.words,), gone=gone, place=place)
     try:
-        return gather_packages(folder, replace(request, place=place), ask)
-    except Stopped:
-        return []
+        return gather_packages(folder, own, ask), ()
+    except Stopped as stopped:
+        (found, *_) = stopped.findings
+        if found.code != findings.PACKAGES_NOT_LISTED.code:
+            raise
+        what = f"the installed packages of the {present.role}, for a roll-back"
+        return [], (LackingItem(what, found.message, PRESENT_REMEDY),)
 
 
 def _gather_apt(folder: Path, request: PackageRequest, ask: FactReader) -> list[BundleFile]:
@@ -143,7 +154,7 @@ def list_kubeadm_images(
 ) -> tuple[list[str], tuple[LackingItem, ...]]:
     """The images of a control plane, as the kubeadm that was downloaded names them, or why it does
     not; nothing without a kubeadm. Raises Stopped."""
-    package = next((each for each in files if each.name == "kubeadm"), None)
+    package = next((each for each in files if each.name == KUBEADM), None)
     if package is None:
         return [], ()
     name = package.path.rpartition("/")[2]

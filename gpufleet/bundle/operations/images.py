@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -11,7 +10,12 @@ from pathlib import Path
 
 from gpufleet.bundle.images import ImageName, parse_image, read_image_manifest
 from gpufleet.bundle.models import BundleFile, BundlePart, LackingItem
-from gpufleet.bundle.operations.store import earlier_files, file_digest, work_folder
+from gpufleet.bundle.operations.store import (
+    earlier_files,
+    file_digest,
+    put_file,
+    work_folder,
+)
 from gpufleet.core.process import Process, ProgramResult
 from gpufleet.core.quoting import quote_last_line
 
@@ -63,25 +67,25 @@ def _copied(folder: Path, image: str, program: str) -> tuple[BundleFile, ...] | 
             done = Process(copy, timeout=COPY_SECONDS, bound=True).wait()
             if not done.ok:
                 return _not_copied(image, done)
-            _keep(work, folder / name.folder, name.reference, digest)
+            _keep(work, folder, name, digest)
     files = stored_image(folder, image, digest)
     return files or LackingItem(image, "its copy is incomplete", NO_COPY_REMEDY)
 
 
-def _keep(copy: Path, place: Path, reference: str, digest: str) -> None:
-    """Move skopeo's files to their places. The tag comes last: it makes the image complete."""
-    manifests, blobs = place / "manifests", place / "blobs"
-    manifests.mkdir(parents=True, exist_ok=True)
-    blobs.mkdir(exist_ok=True)
-    for file in [copy / TOP, *copy.glob(f"*{INSTANCE}")]:
+def _keep(copy: Path, folder: Path, name: ImageName, digest: str) -> None:
+    """Move skopeo's files to their places. The manifest of the tag comes last."""
+    place, top = name.folder, copy / TOP
+    for file in [top, *copy.glob(f"*{INSTANCE}")]:
         for blob in read_image_manifest(file.read_bytes()).blobs:
             if (found := copy / blob.removeprefix("sha256:")).is_file():
-                os.replace(found, blobs / blob)
-        if file.name != TOP:
-            os.replace(file, manifests / f"sha256:{file.name.removesuffix(INSTANCE)}")
-    if ":" not in reference:
-        shutil.copyfile(copy / TOP, manifests / reference)
-    os.replace(copy / TOP, manifests / digest)
+                put_file(folder, found, f"{place}/blobs/{blob}")
+        if file != top:
+            hexes = file.name.removesuffix(INSTANCE)
+            put_file(folder, file, f"{place}/manifests/sha256:{hexes}")
+    if ":" not in name.reference:
+        tag = shutil.copyfile(top, copy / "tag")
+        put_file(folder, tag, f"{place}/manifests/{name.reference}")
+    put_file(folder, top, f"{place}/manifests/{digest}")
 
 
 def stored_image(folder: Path, image: str, digest: str) -> tuple[BundleFile, ...]:

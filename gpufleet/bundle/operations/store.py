@@ -27,6 +27,9 @@ from gpufleet.core.stopped import Stopped
 FOLDER_VARIABLE = "GPUFLEET_BUNDLE"  # names the folder of the bundle to the deploy
 WORK_FOLDER = ".gpufleet-bundle"  # in the bundle, until it is complete
 PARTS_FOLDER = "parts"  # below it: the additions of each host
+WRITTEN = (
+    "written"  # below it: the paths that runs wrote since the last complete bundle, one a line
+)
 READ_BYTES = MIB  # at once, of a file on this machine
 
 
@@ -51,8 +54,7 @@ def has_file(folder: Path, file: BundleFile) -> bool:
 
 def store_file(folder: Path, file: BundleFile, pieces: Iterable[bytes]) -> None:
     """Write a file from its pieces, if their digest is the expected one. Raises Stopped."""
-    path, work = folder / file.path, folder / WORK_FOLDER
-    temporary = ""
+    work, temporary = folder / WORK_FOLDER, ""
     try:
         work.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=work)
@@ -65,14 +67,27 @@ def store_file(folder: Path, file: BundleFile, pieces: Iterable[bytes]) -> None:
             why = f"its sha256 is {digest.hexdigest()} instead of {file.sha256}"
             raise Stopped(findings.FILE_NOT_KEPT(path=file.path, why=why))
         os.chmod(temporary, 0o644)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(temporary, path)
+        put_file(folder, Path(temporary), file.path)
     except OSError as error:
         why = error.strerror or str(error)
         raise Stopped(findings.FILE_NOT_KEPT(path=file.path, why=why)) from error
     finally:
         with suppress(OSError):
             os.unlink(temporary)
+
+
+def put_file(folder: Path, source: Path, path: str) -> None:
+    """Move a file to its path in the bundle, and note the path first. Raises OSError."""
+    with (folder / WORK_FOLDER / WRITTEN).open("a") as noted:
+        noted.write(f"{path}\n")
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    os.replace(source, folder / path)
+
+
+def written_paths(folder: Path) -> set[str]:
+    """The paths that runs wrote since the last complete bundle. Raises OSError."""
+    noted = folder / WORK_FOLDER / WRITTEN
+    return set(noted.read_text().splitlines()) if noted.exists() else set()
 
 
 def store_path(folder: Path, file: BundleFile, path: Path) -> None:

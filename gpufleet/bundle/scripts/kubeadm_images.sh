@@ -10,7 +10,7 @@ case $2 in
 esac
 kubeadm=$folder/usr/bin/kubeadm
 version=$("$kubeadm" version -o short 2>&1) && out=$("$kubeadm" config images list --kubernetes-version "$version" 2>&1)
-if [ $? -ne 0 ]; then
+if [ $? -ne 0 ] || ! printf '%s\n' "$out" | grep -q '^[a-z0-9.-]*/'; then
     printf 'error kubeadm lists no images: %s\n' "$(printf '%s\n' "${out:-$version}" | tail -n 1)"
     exit 0
 fi

@@ -17,7 +17,7 @@ from gpufleet.bundle.plan import (
     key_file,
     own_packages,
     planned_transactions,
-    present_words,
+    present_packages,
 )
 from gpufleet.facts.model import (
     ClusterHost,
@@ -34,6 +34,7 @@ from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_node_settings
+from gpufleet.packages.transaction import PackageTransaction
 from tests.unit.hosts import bare_host, converged_host, record_of, resolved_transaction
 
 FLANNEL = load_catalog().kubernetes.flannel
@@ -87,16 +88,37 @@ def test_a_node_asks_for_its_own_version_and_for_gpufleets_containerd() -> None:
 
 
 def test_installed_versions_are_kept_for_a_roll_back() -> None:
-    packages = {"driver": "580.1-1", "libdriver": "580.1-1", "nvidia-container-toolkit": "1.19"}
-    record = record_of(
-        driver={"packages": {name: packages[name] for name in ("driver", "libdriver")}},
-        toolkit={"packages": {"nvidia-container-toolkit": "1.19"}},
+    versions = {
+        "driver-580": "580.1-1",
+        "nvidia-modprobe": "580.1-1",  # a companion
+        "same": "595.1-1",
+        "removed": "580.1-1",
+        "toolkit": "1.18",
+        "exporter": "4.7",
+    }
+    packages = {name: Package(name, version, "amd64") for name, version in versions.items()}
+    packages["removed"] = replace(packages["removed"], state="deinstall config-files")
+    facts = converged_host(packages=packages)
+
+    def resolved(role: str, **more: Any) -> PackageTransaction:
+        fields = {"facts": facts, "role": role, "patterns": (), "companions": ()} | more
+        names = tuple(name for name, _ in more["install"])
+        return replace(resolved_transaction(**fields), packages=names)
+
+    driver = resolved(
+        "driver",
+        install=(("driver-595", "595.1-1"), ("same", "595.1-1")),
+        companions=("nvidia-modprobe",),
+        patterns=("driver-.*", "removed"),
     )
-    facts = converged_host(provenance=record)
-    new = resolved_transaction(facts=facts, install=(("driver", "595.1-1"),))
-    same = resolved_transaction(facts=facts, install=(("nvidia-container-toolkit", "1.19"),))
-    assert present_words((new, same), facts) == ("driver=580.1-1", "libdriver=580.1-1")
-    assert present_words((new, same), bare_host()) == ()
+    toolkit = resolved("toolkit", install=(("toolkit", "1.19"),))
+    exporter = resolved("exporter", install=(("exporter", "4.8"),))
+    found = present_packages((driver, toolkit, exporter), facts)
+    assert {each.role: each.words for each in found} == {
+        "driver": ("driver-580=580.1-1", "nvidia-modprobe=580.1-1"),
+        "toolkit": ("toolkit=1.18",),
+    }
+    assert present_packages((driver, toolkit), bare_host()) == ()
 
 
 def test_an_image_that_docker_pulls_is_named_as_lacking() -> None:
@@ -114,7 +136,7 @@ LISTED = ("registry.k8s.io/etcd:3.6.5-0", "registry.k8s.io/pause:3.10.2")
 @pytest.mark.parametrize(
     ("data", "listed", "found"),
     [
-        ({}, (), set()),
+        ({}, (), {f"{FLANNEL.image}:{FLANNEL.version}", FLANNEL.plugin}),
         ({"network": "none"}, LISTED, set(LISTED)),
         (
             {"network": "none", "etcd_tag": "3.5.1"},

@@ -21,6 +21,7 @@ from gpufleet.bundle.operations.gather import (
     gather_present,
     list_kubeadm_images,
 )
+from gpufleet.bundle.plan import PresentPackages
 from gpufleet.core.stopped import Stopped
 
 BIG = b"x" * (PIECE_BYTES + 1)
@@ -170,13 +171,20 @@ def test_what_no_list_of_dnf_names_is_refused(tmp_path: Path, host: FakeHost, na
     assert not any(path.name.endswith(".rpm") for path in tmp_path.rglob("*"))
 
 
-def test_versions_that_a_repository_has_no_longer_stop_no_host(tmp_path: Path) -> None:
+PRESENT = PresentPackages("driver", ("driver",), ("driver=580.1",))
+
+
+def test_versions_that_a_repository_has_no_longer_are_named_as_lacking(tmp_path: Path) -> None:
     gone = FakeHost({}, apt_closure=["error Version '580.1' for 'driver' was not found"])
-    assert gather_present(tmp_path, APT, gone) == []
+    files, (lacking,) = gather_present(tmp_path, APT, PRESENT, gone)
+    assert (files, "580.1" in lacking.why) == ([], True)
     there = ubuntu()
-    there.files = {path.replace("/x/", "/x/present/"): data for path, data in there.files.items()}
-    names = [each.name for each in gather_present(tmp_path, APT, there)]
-    assert names[:2] == ["driver", "gcc"]
+    there.files = {path.replace("/x/", "/x/driver/"): data for path, data in there.files.items()}
+    files, none = gather_present(tmp_path, APT, PRESENT, there)
+    assert ([each.name for each in files[:2]], none) == (["driver", "gcc"], ())
+    broken = ubuntu(**{sha256(b"driver"): b"rootkit"})
+    with pytest.raises(Stopped, match="driver_1_amd64"):
+        gather_present(tmp_path / "other", APT, PRESENT, broken)
 
 
 KUBEADM = BundleFile(

@@ -17,6 +17,7 @@ from gpufleet.bundle.operations.folder import (
 )
 from gpufleet.bundle.operations.store import (
     WORK_FOLDER,
+    WRITTEN,
     has_file,
     store_file,
     store_part,
@@ -38,7 +39,7 @@ def test_a_file_arrives_in_pieces(tmp_path: Path) -> None:
     store_file(tmp_path, ONE, [b"o", b"", b"ne"])
     assert (tmp_path / PATH).read_bytes() == b"one"
     assert has_file(tmp_path, ONE)
-    assert there(tmp_path) == {PATH}
+    assert there(tmp_path) == {PATH, f"{WORK_FOLDER}/{WRITTEN}"}
 
 
 @pytest.mark.parametrize("after", range(3))
@@ -118,20 +119,24 @@ def test_files_of_the_earlier_bundle_are_deleted_and_those_of_others_stay(tmp_pa
     assert not (tmp_path / "a.example.com").exists()
 
 
-def test_files_of_a_run_that_did_not_end_are_deleted(tmp_path: Path) -> None:
+def test_files_of_a_run_that_did_not_end_are_deleted_and_those_of_others_stay(
+    tmp_path: Path,
+) -> None:
     """`bundle verify` would report each of them."""
     with writing_bundle(tmp_path):
         store_file(tmp_path, ONE, [b"one"])
+    (tmp_path / "a/mine").write_text("x")
     other = file_of("a/two.deb", b"two")
     with writing_bundle(tmp_path):
         store_file(tmp_path, other, [b"two"])
         finish_bundle(tmp_path, [BundlePart((other,))])
-    assert there(tmp_path) == {"a/two.deb", SBOM, MANIFEST}
+    assert there(tmp_path) == {"a/two.deb", "a/mine", SBOM, MANIFEST}
 
 
-def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "letters").write_text("x")
+@pytest.mark.parametrize("name", ["letters", MANIFEST])
+def test_a_folder_with_files_of_others_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("x")
     with pytest.raises(Stopped) as stopped, writing_bundle(tmp_path):
         pass
     assert [found.code for found in stopped.value.findings] == ["GF671"]
-    assert os.listdir(tmp_path) == ["letters"]
+    assert os.listdir(tmp_path) == [name]
