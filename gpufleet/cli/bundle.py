@@ -126,7 +126,10 @@ def serve(folder: Path, bind: str, port: int) -> None:
 @click.argument("registry", metavar="HOST[:PORT][/FOLDER]")
 @click.option("--plain-http", is_flag=True, help="The registry has no TLS.")
 def push(folder: Path, registry: str, plain_http: bool) -> None:
-    """Copy images and charts to a registry, and print the keys that use it."""
+    """Copy images and charts to a registry.
+
+    Prints the keys of the inventory that use it.
+    """
     made, target = folders.read_bundle(folder), PushTarget(registry, plain_http)
     good = True
     for file, problem in push_bundle(folder, made, target):

@@ -30,6 +30,7 @@ CALLED_BY_OTHERS = {
     "_refresh_oidc",  # kubernetes, of a loader
     "ignore_aliases",  # PyYAML, of a dumper
     "redirect_request",  # urllib, of an opener
+    "handle_error",  # socketserver, of a server
     "log_message",  # http.server, of a handler
     "on_broken_pipe",  # rich, of a console
     "on_config",  # mkdocs, of hooks

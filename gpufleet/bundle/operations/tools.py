@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import distribution, distributions
@@ -21,6 +20,7 @@ from gpufleet.bundle.models import (
 )
 from gpufleet.bundle.operations.store import file_digest, store_path, work_folder
 from gpufleet.core.process import Process
+from gpufleet.core.python import python_module
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.secrets import plain_urls
 from gpufleet.helm.operations.cluster import helm_cache
@@ -68,7 +68,7 @@ def store_wheels(folder: Path) -> BundlePart:
     with work_folder(folder, "a wheel of gpufleet") as work:
         pins = work / "constraints.txt"
         pins.write_text("".join(_constraints()))
-        command = [sys.executable, "-m", "pip", "wheel", "--wheel-dir", str(work), "--quiet"]
+        command = [*python_module("pip"), "wheel", "--wheel-dir", str(work), "--quiet"]
         command += ["--disable-pip-version-check", "--constraint", str(pins), source]
         done = Process(command, timeout=PIP_SECONDS, bound=True).wait()
         if not done.ok:

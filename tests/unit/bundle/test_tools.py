@@ -13,6 +13,7 @@ from gpufleet.bundle.operations import tools
 from gpufleet.bundle.operations.folder import writing_bundle
 from gpufleet.bundle.operations.store import WORK_FOLDER, work_folder
 from gpufleet.core.process import Process
+from gpufleet.core.python import python_module
 from gpufleet.core.stopped import Stopped
 from gpufleet.helm.findings.releases import HELM_MISSING
 from gpufleet.kube.operations.access import ClusterProblem
@@ -74,11 +75,14 @@ def test_wheels_are_built_from_where_gpufleet_came_from(
         assert lacking.what == "wheels of gpufleet"
 
 
+PIP = python_module("pip")
+
+
 def pip(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """A program in the place of pip, which gets pip's words."""
 
     def starts(command: list[str], **how: Any) -> Process:
-        assert command[1:4] == ["-m", "pip", "wheel"]
+        assert command[: len(PIP) + 1] == [*PIP, "wheel"]
         return Process([sys.executable, "-c", script, *command], **how)
 
     monkeypatch.setattr(tools, "Process", starts)
