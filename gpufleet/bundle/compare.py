@@ -12,7 +12,14 @@ from rich.filesize import decimal
 
 from gpufleet.bundle import findings
 from gpufleet.bundle.images import REGISTRY_FOLDER, parse_image
-from gpufleet.bundle.models import MANIFEST_SCHEMA, BundleFile, BundleManifest, BundlePart
+from gpufleet.bundle.models import (
+    CHARTS,
+    MANIFEST_SCHEMA,
+    WHEELS,
+    BundleFile,
+    BundleManifest,
+    BundlePart,
+)
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
@@ -100,10 +107,10 @@ def key_lines(manifest: BundleManifest, url: str, folder: Path) -> Iterator[str]
         else:
             yield f"# sources of hosts: {place} instead of {one_line(each.source)}"
     if any(file.sort == "chart" for file in manifest.files):
-        yield f'"cluster_chart_dir": "{one_line(str(folder / "charts"))}",'
+        yield f'"cluster_chart_dir": "{one_line(str(folder / CHARTS))}",'
     yield from mirror_lines(manifest, f"{url}/{REGISTRY_FOLDER}")
     if any(file.sort == "wheel" for file in manifest.files):
-        wheels = shlex.quote(one_line(str(folder / "wheels")))
+        wheels = shlex.quote(one_line(str(folder / WHEELS)))
         yield f"# gpufleet: pip install --no-index --find-links {wheels} gpufleet"
 
 

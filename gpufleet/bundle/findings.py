@@ -68,5 +68,5 @@ NOT_PUSHED = warning(
     "Image or chart was not pushed",
     "{what} is not in the registry: {why}.",
     "Log in to the registry with `skopeo login` and `helm registry login`, and run the command "
-    "again: it skips what the registry has.",
+    "again.",
 )

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 MANIFEST_SCHEMA = 1
 MANIFEST, SBOM = "manifest.json", "sbom.spdx.json"  # names in the folder of a bundle
+CHARTS, WHEELS = "charts", "wheels"  # folders of a bundle
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
 # image: the manifest that its tag names; layer: the other files of images

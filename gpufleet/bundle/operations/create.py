@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpufleet.bundle.images import rendered_images
-from gpufleet.bundle.models import BundleFile, BundlePart, merge_parts
+from gpufleet.bundle.models import CHARTS, BundleFile, BundlePart, merge_parts
 from gpufleet.bundle.new_cluster import gpu_images, is_new, new_cluster_facts
 from gpufleet.bundle.operations.images import copy_images
 from gpufleet.bundle.operations.store import FOLDER_VARIABLE, file_digest, store_path
@@ -149,7 +149,7 @@ def _chart_file(release: Release, archive: Path) -> BundleFile:
     location = release.source.location
     source = "" if release.source.kind == "archive" else plain_urls(location)
     return BundleFile(
-        f"charts/{release.chart}-{release.version}.tgz",
+        f"{CHARTS}/{release.chart}-{release.version}.tgz",
         file_digest(archive),
         archive.stat().st_size,
         source,

@@ -14,10 +14,12 @@ from gpufleet.bundle.operations.store import (
     earlier_files,
     file_digest,
     put_file,
+    show_step,
     work_folder,
 )
 from gpufleet.core.process import Process, ProgramResult
 from gpufleet.core.quoting import quote_last_line
+from gpufleet.core.visible import one_line
 
 SKOPEO = "skopeo"
 LOOK_SECONDS, COPY_SECONDS = 120, 3600  # limits for one image
@@ -61,13 +63,15 @@ def _copied(folder: Path, image: str, program: str) -> tuple[BundleFile, ...] | 
     if not raw.ok:
         return _not_copied(image, raw)
     digest = f"sha256:{hashlib.sha256(raw.stdout.encode()).hexdigest()}"
-    if not stored_image(folder, image, digest):
-        with work_folder(folder, f"the image {image}") as work:
-            copy = [program, *COPY, name.at(digest), f"dir:{work}"]
-            done = Process(copy, timeout=COPY_SECONDS, bound=True).wait()
-            if not done.ok:
-                return _not_copied(image, done)
-            _keep(work, folder, name, digest)
+    if there := stored_image(folder, image, digest):
+        return there
+    show_step(one_line(f"Copying {image}"))
+    with work_folder(folder, f"the image {image}") as work:
+        copy = [program, *COPY, name.at(digest), f"dir:{work}"]
+        done = Process(copy, timeout=COPY_SECONDS, bound=True).wait()
+        if not done.ok:
+            return _not_copied(image, done)
+        _keep(work, folder, name, digest)
     files = stored_image(folder, image, digest)
     return files or LackingItem(image, "its copy is incomplete", NO_COPY_REMEDY)
 

@@ -1,4 +1,4 @@
-"""Pushes the images and charts of a bundle to a registry. Each digest stays."""
+"""Pushes the images and charts of a bundle to a registry. Images keep their digests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from gpufleet.bundle import findings
 from gpufleet.bundle.compare import mirror_lines
 from gpufleet.bundle.images import REGISTRY_FOLDER, parse_image
-from gpufleet.bundle.models import BundleFile, BundleManifest, place_of
+from gpufleet.bundle.models import CHARTS, BundleFile, BundleManifest, place_of
 from gpufleet.bundle.operations.images import COPY, COPY_SECONDS, SKOPEO
 from gpufleet.bundle.operations.serve import bundle_server
 from gpufleet.core.findings import Finding
@@ -23,8 +23,6 @@ from gpufleet.helm.operations.cluster import helm_cache
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.operations.access import ClusterProblem
-
-CHARTS = "charts"  # folder in the registry, and in a bundle
 
 
 @dataclass(frozen=True, slots=True)

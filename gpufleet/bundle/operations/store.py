@@ -12,6 +12,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+import click
+
 from gpufleet.bundle import findings
 from gpufleet.bundle.models import (
     MANIFEST,
@@ -22,6 +24,7 @@ from gpufleet.bundle.models import (
     part_of,
 )
 from gpufleet.core.limits import MIB
+from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 
 FOLDER_VARIABLE = "GPUFLEET_BUNDLE"  # names the folder of the bundle to the deploy
@@ -36,10 +39,14 @@ READ_BYTES = MIB  # at once, of a file on this machine
 def file_digest(path: Path) -> str:
     """The sha256 of a file. Raises OSError."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while data := file.read(READ_BYTES):
-            digest.update(data)
+    for data in _pieces(path):
+        digest.update(data)
     return digest.hexdigest()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from iter(partial(file.read, READ_BYTES), b"")
 
 
 def has_file(folder: Path, file: BundleFile) -> bool:
@@ -91,10 +98,16 @@ def written_paths(folder: Path) -> set[str]:
 
 
 def store_path(folder: Path, file: BundleFile, path: Path) -> None:
-    """Copy a file of this machine, unless the bundle has it. Raises OSError, Stopped."""
+    """Copy a file of this machine, unless the bundle has it. Raises Stopped."""
     if not has_file(folder, file):
-        with path.open("rb") as source:
-            store_file(folder, file, iter(partial(source.read, READ_BYTES), b""))
+        store_file(folder, file, _pieces(path))
+
+
+def show_step(line: str) -> None:
+    """Print what takes its time, on standard error."""
+    if not is_quiet():
+        with suppress(OSError):
+            click.echo(line, err=True)
 
 
 @contextmanager

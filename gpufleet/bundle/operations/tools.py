@@ -12,13 +12,14 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from gpufleet.bundle.models import (
+    WHEELS,
     BundledRepository,
     BundleFile,
     BundlePart,
     LackingItem,
     place_of,
 )
-from gpufleet.bundle.operations.store import file_digest, store_path, work_folder
+from gpufleet.bundle.operations.store import file_digest, show_step, store_path, work_folder
 from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
 from gpufleet.core.quoting import quote_last_line
@@ -28,7 +29,6 @@ from gpufleet.helm.operations.program import helm_archive
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.operations.access import ClusterProblem
 
-WHEELS = "wheels"  # folder of a bundle
 PIP_SECONDS = 1800
 HELM_REMEDY = "Take your own helm along, and set cluster_helm."
 WHEELS_REMEDY = "Build the wheels as closed-network.md shows, or use the container image."
@@ -66,6 +66,7 @@ def store_wheels(folder: Path) -> BundlePart:
         item = LackingItem("wheels of gpufleet", "pip has no record of its source", WHEELS_REMEDY)
         return BundlePart(lacking=(item,))
     with work_folder(folder, "a wheel of gpufleet") as work:
+        show_step("Building wheels of gpufleet")
         pins = work / "constraints.txt"
         pins.write_text("".join(_constraints()))
         command = [*python_module("pip"), "wheel", "--wheel-dir", str(work), "--quiet"]

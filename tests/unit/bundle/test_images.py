@@ -214,6 +214,20 @@ def test_an_image_is_copied_once_with_its_digest(registry: str, tmp_path: Path) 
 
 
 @needs_skopeo
+@pytest.mark.parametrize("name", ["../../../x:1", "x/../../../y:1", "--help", "x y:1"])
+def test_a_name_that_leads_elsewhere_is_not_copied(
+    registry: str, tmp_path: Path, name: str
+) -> None:
+    """skopeo refuses it before a file is written."""
+    folder = tmp_path / "bundle"
+    with writing_bundle(folder):
+        part = copy_images(folder, [f"{registry}/{name}"])
+        assert (part.files, len(part.lacking)) == ((), 1)
+        assert not list(tmp_path.rglob("manifests"))
+    assert not Registry.asked
+
+
+@needs_skopeo
 def test_a_registry_that_fails_does_not_cost_the_earlier_copy(
     registry: str, tmp_path: Path
 ) -> None:
