@@ -24,35 +24,28 @@ def sandbox(worker_id: str) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def _touched(sandbox: Sandbox) -> set[str]:
-    """Kinds of host that a test of this or an earlier session has used."""
-    return set(sandbox.state.hosts)
-
-
-@pytest.fixture(scope="session")
-def sandbox_host(sandbox: Sandbox, _touched: set[str]) -> HostFactory:
+def sandbox_host(sandbox: Sandbox) -> HostFactory:
     """`sandbox_host("el7")`: that host, started when needed, as earlier tests left it."""
 
     def find(kind: str) -> Host:
         if kind not in sandbox.state.hosts:
             sandbox.up([kind])
-        _touched.add(kind)
         return sandbox.host(kind)
 
     return find
 
 
 @pytest.fixture(scope="session")
-def bare_host(sandbox_host: HostFactory, _touched: set[str]) -> HostFactory:
+def bare_host(sandbox: Sandbox, sandbox_host: HostFactory) -> HostFactory:
     """`bare_host("el7")`: that host fresh from its image, with nothing installed (about 2 s).
 
     Each call resets the host, so module fixtures can use it as well as tests.
     """
 
     def find(kind: str) -> Host:
-        was_touched = kind in _touched
+        was_there = kind in sandbox.state.hosts
         found = sandbox_host(kind)
-        if was_touched:
+        if was_there:
             found.reset()
         if kind == "el7":
             found.run("mkdir -p /etc/dracut.conf.d")  # of dracut's package, which is imitated

@@ -120,6 +120,13 @@ def test_reset_makes_a_host_bare_again(sandbox_host: HostFactory) -> None:
 
 
 @pytest.mark.extended
+def test_a_bare_host_is_reset_whoever_used_it(sandbox: Sandbox, bare_host: HostFactory) -> None:
+    sandbox.up(["nogpu"])
+    sandbox.host("nogpu").put("/root/lost", "lost\n")
+    assert bare_host("nogpu").run("test -e /root/lost", check=False).returncode == 1
+
+
+@pytest.mark.extended
 def test_up_again_changes_nothing(sandbox: Sandbox, sandbox_host: HostFactory) -> None:
     before = sandbox_host("nogpu").output(BOOT_ID)
     sandbox.up(["nogpu"])
