@@ -90,7 +90,7 @@ class UpgradeSettings(RoleSettings):
     max_unavailable: Share = Field(
         1,
         description="Maximum number or share of hosts out of service at a time, including hosts "
-        "whose roll-back failed.",
+        "whose roll-back failed. Ready nodes that others cordoned do not count.",
     )
     soak: int = Field(
         300, ge=0, description="Seconds from the end of a wave to the beginning of the next."

@@ -55,7 +55,8 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError, is_final
 
 TOLERATES_EVERY_TAINT = (
-    "DaemonSet of {client} tolerates every taint: it would use the GPUs during the change"
+    "DaemonSet of {client} tolerates every taint and may use the GPUs during the change: "
+    "restrict its tolerations, or remove it for the run"
 )
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 NOTHING: Mapping[str, str] = {}
@@ -165,7 +166,9 @@ class ClusterNodes:
             known = tuple(sorted(clients.union(taken.clients)))
             node = cordon_node(self.api, node, replace(taken, run=self.run, clients=known))
         set_taint(self.api, node, self.run)
-        self.evictions.delete_clients(leaving.clients)
+        # only their DRA plugin can release claims, so it goes in a later round
+        claiming = [pod for pod in leaving.clients if pod["spec"].get("resourceClaims")]
+        self.evictions.delete_clients(claiming or leaving.clients)
         return Round(drained=not leaving.clients)
 
     def check_refused(self, host: str, image: str) -> str | None:

@@ -111,6 +111,18 @@ def test_a_client_that_tolerates_every_taint_keeps_the_node_in_service() -> None
     assert not api.wrote
 
 
+def test_a_pod_with_a_claim_leaves_before_the_plugin_that_releases_it() -> None:
+    claiming = make_pod("exporter", "DaemonSet")
+    claiming["spec"]["resourceClaims"] = [{"name": "all"}]
+    api = FakeClusterApi(pods=[make_pod("plugin", "DaemonSet"), claiming])
+    nodes = nodes_of(api)
+    assert not drain(nodes).drained
+    assert [pod["metadata"]["name"] for pod in api.pods] == ["plugin"]
+    assert not drain(nodes).drained
+    assert not api.pods
+    assert drain(nodes).drained
+
+
 def test_a_pod_that_came_before_the_cordon_is_evicted_too() -> None:
     api = FakeClusterApi()
     api.before_write = lambda: api.pods.append(make_pod("late")) if not api.pods else None
