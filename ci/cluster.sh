@@ -21,7 +21,7 @@ if [ -n "${GITHUB_OUTPUT:-}" ]; then
     printf 'kubeconfig=%s\njunit=%s\n' "$GPUFLEET_KUBECONFIG" "$work/cluster.xml" >>"$GITHUB_OUTPUT"
 fi
 case ${GPUFLEET_COMMAND:-create} in
-create) gpufleet cluster create "$inventory" --yes --json "$work/cluster.json" --junit "$work/cluster.xml" ;;
-destroy) gpufleet cluster destroy "$inventory" --yes --ignore-gpu-pods --json "$work/destroyed.json" ;;
+create) exec gpufleet cluster create "$inventory" --yes --json "$work/cluster.json" --junit "$work/cluster.xml" ;;
+destroy) exec gpufleet cluster destroy "$inventory" --yes --ignore-gpu-pods --json "$work/destroyed.json" ;;
 *) echo "create or destroy, not $GPUFLEET_COMMAND" >&2 && exit 2 ;;
 esac

@@ -122,7 +122,7 @@ def register_secrets_of(data: Any) -> None:
     """Register secrets in an inventory's data: values below secret keys, logins in URLs, private
     keys, and values that texts assign to secret keys, as in `--api-token=VALUE`."""
     for keys, text in _leaves(data, ()):
-        if any(map(is_secret_key, keys)) and text not in ("None", "True", "False"):
+        if any(map(is_secret_key, keys)) and text.title() not in ("None", "True", "False"):
             register_secret(text)
         for secret in _secrets_within(text):
             register_secret(secret)

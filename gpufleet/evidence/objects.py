@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from gpufleet.core.secrets import without_secrets
@@ -14,7 +15,11 @@ MAX_OBJECTS_CHARS = 8 << 20  # of the objects of one kind
 MAX_POD_LOGS = 60  # containers of one cluster whose logs are read
 MAX_POD_LOG_BYTES = 262_144
 MAX_POD_LOG_LINES = 500
-_NOISE = {"metadata": "managedFields", "status": "images"}  # of a node: every image that it has
+_NOISE = (
+    ("metadata", "managedFields"),
+    ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"),
+    ("status", "images"),  # of a node: every image that it has
+)
 Item = Mapping[str, Any]
 
 
@@ -47,7 +52,7 @@ def objects_text(items: Sequence[Item]) -> tuple[str, str]:
     texts: list[str] = []
     size = 0
     for item in items:
-        text = json.dumps(without_secrets(_without_noise(item)), indent=1)
+        text = json.dumps(without_secrets(reduce(_without, _NOISE, item)), indent=1)
         size += len(text)
         if size > MAX_OBJECTS_CHARS:
             break
@@ -56,13 +61,13 @@ def objects_text(items: Sequence[Item]) -> tuple[str, str]:
     return "[" + ",\n".join(texts) + "]\n", note
 
 
-def _without_noise(item: Item) -> dict[str, Any]:
-    """An object without long parts that explain no fault."""
-    kept = dict(item)
-    for part, field in _NOISE.items():
-        if isinstance(inner := kept.get(part), Mapping):
-            kept[part] = {key: value for key, value in inner.items() if key != field}
-    return kept
+def _without(item: Item, path: Sequence[str]) -> Item:
+    """An object without the field at a path."""
+    field, *below = path
+    if not below:
+        return {key: value for key, value in item.items() if key != field}
+    inner = item.get(field)
+    return {**item, field: _without(inner, below)} if isinstance(inner, Mapping) else item
 
 
 def event_lines(events: Iterable[Item]) -> str:

@@ -109,6 +109,7 @@ def test_an_error_that_quotes_the_data_hides_it(form: str) -> None:
         {"tokenFile": "/var/run/token", "authorization": {"mode": "Webhook"}},
         {"driver_repo_url": "https://mirror.example.com/nvidia?x=abcdef", "bypass_mode": "plain"},
         {"token": "abcd", "ssh_password": True},
+        {"TOKENIZERS_PARALLELISM": "false", "SECRET_SCAN": "TRUE", "one": False, "two": True},
         {"url": "ssh://core@host.example.com"},
     ],
 )

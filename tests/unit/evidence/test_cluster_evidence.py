@@ -26,7 +26,15 @@ def pod(name: str, *, ready: bool = True, restarts: int = 0, **state: Any) -> di
     container = {"name": "c", "restartCount": restarts, "state": state or {"running": {}}}
     env = [{"name": "API_TOKEN", "value": "planted-in-a-pod"}, {"name": "PLAIN", "value": "kept"}]
     return {
-        "metadata": {"name": name, "namespace": "monitoring", "managedFields": ["noise"]},
+        "metadata": {
+            "name": name,
+            "namespace": "monitoring",
+            "managedFields": ["noise"],
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": json.dumps({"env": env}),
+                "kept": "yes",
+            },
+        },
         "spec": {"containers": [{"name": "c", "env": env}]},
         "status": {
             "containerStatuses": [container],
