@@ -11,9 +11,10 @@ from kubernetes import client
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet_sandbox.waiting import wait_until
-from tests.cluster.tiny import Site
+from tests.cluster.tiny import CHART, Site
 
 CRD = "widgets.tiny.example"
+CRD_TEXT = (CHART / "crds/widgets.yaml").read_text()
 ANNOTATION = "tiny.example/version"
 WIDGET = {"widget": {"enabled": True, "extra": "new"}}
 
@@ -122,6 +123,31 @@ def test_without_an_annotation_the_schemas_are_compared(widgets: Site) -> None:
     assert [step.action for step in run.plan.crds] == ["update"]
     assert run.ok, run.findings
     assert widget(widgets)["extra"] == "new"
+
+
+def templated(path: str, text: str) -> str:
+    """The chart with its CRD among the templates."""
+    if path.startswith("crds/"):
+        return ""
+    return f"{text}\n---\n{CRD_TEXT}" if path == "templates/objects.yaml" else text
+
+
+@pytest.mark.extended
+def test_a_crd_that_moved_out_of_the_templates_keeps_its_objects(widgets: Site) -> None:
+    assert widgets.apply(edit=templated).ok
+    assert wait_until(lambda: bool(described(widgets)), 120)
+    own = {
+        "apiVersion": "tiny.example/v1",
+        "kind": "Widget",
+        "metadata": {"name": "one"},
+        "spec": {},
+    }
+    api: Any = client.CustomObjectsApi(widgets.cluster.api)
+    api.create_namespaced_custom_object("tiny.example", "v1", widgets.namespace, "widgets", own)
+    run = widgets.apply(version="1.1.0", edit=newer)
+    assert run.ok, run.findings
+    assert widget(widgets) == {}
+    assert widgets.apply(version="1.1.0", edit=newer).plan.action == "no-op"
 
 
 def test_a_rejected_crd_stops_the_run_before_the_release(widgets: Site) -> None:

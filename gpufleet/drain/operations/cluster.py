@@ -166,9 +166,7 @@ class ClusterNodes:
             known = tuple(sorted(clients.union(taken.clients)))
             node = cordon_node(self.api, node, replace(taken, run=self.run, clients=known))
         set_taint(self.api, node, self.run)
-        # only their DRA plugin can release claims, so it goes in a later round
-        claiming = [pod for pod in leaving.clients if pod["spec"].get("resourceClaims")]
-        self.evictions.delete_clients(claiming or leaving.clients)
+        self.evictions.delete_clients(leaving.clients)
         return Round(drained=not leaving.clients)
 
     def check_refused(self, host: str, image: str) -> str | None:

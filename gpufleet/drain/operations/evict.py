@@ -131,8 +131,12 @@ class Evictions:
         return None
 
     def delete_clients(self, clients: Sequence[Pod]) -> None:
-        """Delete pods of DaemonSets: budgets would only count their eviction. Raises ApiError."""
-        for pod in clients:
+        """Delete pods of DaemonSets: budgets would only count their eviction. Raises ApiError.
+
+        Pods with claims first, the others in a later call: the DRA plugin must release the claims.
+        """
+        claiming = [pod for pod in clients if pod["spec"].get("resourceClaims")]
+        for pod in claiming or clients:
             about = pod["metadata"]
             if about.get("deletionTimestamp"):
                 continue
