@@ -21,7 +21,7 @@ from gpufleet.kube.objects import MANAGED_BY_LABELS
 Manifest = Mapping[str, Any]
 # Helm deletes a CRD, and its objects, that moved from a chart's templates to crds/:
 # https://github.com/helm/helm/issues/8163 (read 2026-11-30)
-KEEP = {"helm.sh/resource-policy": "keep"}
+KEEP_POLICY = {"helm.sh/resource-policy": "keep"}
 
 
 def plan_crds(
@@ -49,7 +49,7 @@ def plan_crds(
             kept.setdefault((why_kept, ours), []).append(name)
             continue
         templated = known if known and known.release == wanted.ref else None
-        deleted = templated and not KEEP.items() <= templated.annotations.items()
+        deleted = templated and not KEEP_POLICY.items() <= templated.annotations.items()
         if name not in live or deleted or not _same(live[name], manifest, theirs, ours):
             steps.append(
                 CrdStep(
@@ -58,7 +58,7 @@ def plan_crds(
                     method="replace" if replaced else "apply",
                     before=theirs,
                     after=ours,
-                    manifest=_marked(manifest, live.get(name), KEEP if templated else {}),
+                    manifest=_marked(manifest, live.get(name), KEEP_POLICY if templated else {}),
                 )
             )
     found = [
