@@ -13,6 +13,7 @@ from pyinfra.api import Config, FunctionCommand, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.state import BaseStateCallback
 from pyinfra.operations import python
 
 from gpufleet.core.inventory import CLUSTERS
@@ -92,6 +93,24 @@ def test_a_host_does_not_wait_for_another(done: Done) -> None:
     run(state, deploy)
     assert done == [("free", "last"), ("locked", "last")]
     assert not state.failed_hosts
+
+
+def test_an_operation_begins_and_ends_once(done: Done) -> None:
+    state = state_of("one", "two")
+    seen: list[str] = []
+
+    class Seen(BaseStateCallback):
+        @staticmethod
+        def operation_start(state: State, op_hash: str) -> None:
+            seen.append("start")
+
+        @staticmethod
+        def operation_end(state: State, op_hash: str) -> None:
+            seen.append("end")
+
+    state.add_callback_handler(Seen())
+    run(state, lambda: call("Note", note(done, "note")))
+    assert seen == ["start", "end"]
 
 
 def test_all_wait_where_hosts_take_turns(done: Done) -> None:

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from gpufleet.drain.operations.evict import FIRST, LONGEST, PASS, Evictions, Round
+from gpufleet.drain.nodes import UPGRADE_FIELD_MANAGER
+from gpufleet.drain.operations.evict import FIRST, LONGEST, PASS, Evictions, Round, every_node
 from gpufleet.drain.pods import Policy, sort_pods
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
@@ -165,6 +166,18 @@ def test_a_pass_ends_for_the_next_look() -> None:
 
     api.answer = slow
     assert drained.look()["n"].evicted == 1
+
+
+def test_nodes_keep_only_our_managed_fields_and_no_images() -> None:
+    ours, theirs = {"manager": UPGRADE_FIELD_MANAGER}, {"manager": "kubelet"}
+
+    class Nodes:
+        def list(self, path: str, accept: str, kept: Callable[[Any], Any]) -> list[Any]:
+            names = {"name": "n", "managedFields": [theirs, ours]}
+            return [kept({"metadata": names, "status": {"images": ["one"], "phase": "on"}})]
+
+    (node,) = every_node(cast(ClusterApi, Nodes()))
+    assert node == {"metadata": {"name": "n", "managedFields": [ours]}, "status": {"phase": "on"}}
 
 
 def test_pods_that_stay_are_named() -> None:

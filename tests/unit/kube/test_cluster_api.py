@@ -181,6 +181,13 @@ def test_an_error_of_a_proxy_may_have_any_shape(
     assert (error.value.status, error.value.causes) == (status, ())
 
 
+def test_a_list_that_is_refused_is_asked_once(server: Server) -> None:
+    server.status = 403
+    with pytest.raises(ApiError):
+        server.api.list("/z")
+    assert len(server.asked) == 1
+
+
 def test_a_list_without_items_is_not_an_empty_one(server: Server) -> None:
     with pytest.raises(ClusterProblem) as caught:
         server.api.list("/z")

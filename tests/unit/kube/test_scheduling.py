@@ -27,6 +27,7 @@ TAINTED = node("tainted", {"nvidia.com/gpu.present": "true"}, Taint("gpu", "NoSc
 FULL = node("full", {}, Taint("node.kubernetes.io/disk-pressure", "NoSchedule"))
 SOFT = node("soft", {}, Taint("any", "PreferNoSchedule"))
 ALL = [PLAIN, GPU, TAINTED, FULL, SOFT]
+NO_NETWORK = node("new", {}, Taint("node.kubernetes.io/network-unavailable", "NoSchedule"))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,12 @@ ALL = [PLAIN, GPU, TAINTED, FULL, SOFT]
 )  # fmt: skip
 def test_nodes_that_fit(placement: Placement, names: str) -> None:
     assert [found.name for found in fitting_nodes(placement, ALL)] == names.split()
+
+
+def test_pods_of_the_host_network_need_no_network_of_pods() -> None:
+    assert not fitting_nodes(Placement(), [NO_NETWORK])
+    assert fitting_nodes(Placement(host_network=True), [NO_NETWORK]) == [NO_NETWORK]
+    assert not fitting_nodes(Placement(host_network=True), [TAINTED])
 
 
 @pytest.mark.parametrize(

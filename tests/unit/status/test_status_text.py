@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gpufleet.status.groups import PROPERTIES, by_property, has_property
 from gpufleet.status.models import FleetStatus
-from gpufleet.status.text import show_groups, show_status
+from gpufleet.status.text import show_groups, show_status, topic_table
 from tests.unit.status.fleets import bare, fleet, healthy, hostile, seen, silent
 
 pytestmark = pytest.mark.claim(
@@ -23,6 +23,16 @@ def shown(found: FleetStatus, width: int = 80) -> str:
     out = io.StringIO()
     show_status(Console(file=out, width=width), found)
     return out.getvalue()
+
+
+def test_a_table_of_topics_has_no_header() -> None:
+    out = io.StringIO()
+    Console(file=out, width=80).print(topic_table([("has", ["a", "b"]), ("lacks", [])], "none"))
+    assert [line.split() for line in out.getvalue().splitlines()] == [
+        ["has", "a"],
+        ["b"],
+        ["lacks", "none"],
+    ]
 
 
 def many() -> FleetStatus:
