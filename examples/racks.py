@@ -32,7 +32,7 @@ gpu_training = (
 )
 gpu_inference = (
     rack_08 + rack_09 + rack_10,
-    {**all_nodes, "driver_version": "580.159.03", "toolkit_default_runtime": True},
+    {**all_nodes, "driver_version": "580.178.04", "toolkit_default_runtime": True},
 )
 
 # `gpufleet verify` and `--limit gpu_nodes` read this group: every host that must have a driver.

@@ -38,10 +38,10 @@ class DriverSettings(RoleSettings):
     branch: RequestedBranch | None = Field(
         None,
         description='Driver branch, for example "580". Default: the newest long-term branch '
-        "that supports the host's distribution and GPUs.",
+        "that supports the host's distribution and GPUs and still gets fixes, else the newest.",
     )
     version: RequestedDriver | None = Field(
-        None, description='Exact driver version, for example "580.159.03".'
+        None, description='Exact driver version, for example "580.178.04".'
     )
     modules: Literal["auto", "open", "proprietary"] = Field(
         "auto", description="Kernel modules; `auto` selects by GPU and branch."

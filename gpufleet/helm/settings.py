@@ -100,8 +100,8 @@ class ClusterAccess(RoleSettings):
     charts: Literal["careful", "newest"] = Field(
         "careful",
         description="`careful`: versions that upstream documents for this Kubernetes and that were "
-        "tested on it. `newest`: the newest that its API accepts, with values that make it "
-        "compatible.",
+        "tested on it, where they exist. `newest`: the newest that its API accepts, with "
+        "values that make it compatible.",
     )
     chart_versions: ChartVersions = Field(
         {}, description="Versions to use instead: chart -> version."

@@ -44,7 +44,8 @@ class ToolkitSettings(RoleSettings):
         True, description="Restart a runtime after a configuration change; else report the need."
     )
     allow_disruption: bool = Field(
-        False, description="Restart docker even if that stops running containers."
+        False,
+        description="Restart docker, or remove the toolkit, even if that stops running containers.",
     )
     allow_change: bool = Field(
         False,

@@ -39,7 +39,7 @@ KUBERNETES_ENDED = info(
     "Kubernetes version is end of life",
     "Kubernetes {minor} has had no upstream fixes since {date}.",
     "Plan an upgrade of the cluster, unless its provider still supports this version (EKS: "
-    "extended support). The charts selected here support it.",
+    "extended support).",
 )
 VERSION_NOT_OFFERED = blocker(
     "GF810",

@@ -151,5 +151,6 @@ RUNTIME_IN_USE = blocker(
     "Running containers would lose the nvidia runtime",
     "{containers:container runs|containers run} in {runtime}; removing nvidia-container-runtime "
     "would leave those that use it impossible to stop or exec into. Nothing was removed.",
-    "Stop the containers (drain the node), or set toolkit_allow_disruption = True.",
+    "Stop the containers (on a node, those of DaemonSets too), or set "
+    "toolkit_allow_disruption = True.",
 )
