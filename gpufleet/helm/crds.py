@@ -19,9 +19,6 @@ from gpufleet.kube.facts import ClusterFacts, Crd
 from gpufleet.kube.objects import MANAGED_BY_LABELS
 
 Manifest = Mapping[str, Any]
-# Helm deletes a CRD, and its objects, that moved from a chart's templates to crds/:
-# https://github.com/helm/helm/issues/8163 (read 2026-11-30)
-KEEP_POLICY = {"helm.sh/resource-policy": "keep"}
 
 
 def plan_crds(
@@ -47,10 +44,7 @@ def plan_crds(
         why_kept = _why_kept(known, theirs, ours, wanted)
         if why_kept:
             kept.setdefault((why_kept, ours), []).append(name)
-            continue
-        templated = known if known and known.release == wanted.ref else None
-        deleted = templated and not KEEP_POLICY.items() <= templated.annotations.items()
-        if name not in live or deleted or not _same(live[name], manifest, theirs, ours):
+        elif name not in live or not _same(live[name], manifest, theirs, ours):
             steps.append(
                 CrdStep(
                     name=name,
@@ -58,7 +52,7 @@ def plan_crds(
                     method="replace" if replaced else "apply",
                     before=theirs,
                     after=ours,
-                    manifest=_marked(manifest, live.get(name), KEEP_POLICY if templated else {}),
+                    manifest=_marked(manifest, live.get(name)),
                 )
             )
     found = [
@@ -74,14 +68,14 @@ def plan_crds(
     return steps, found
 
 
-def _marked(manifest: Manifest, live: Manifest | None, annotations: Mapping[str, str]) -> Manifest:
-    """The CRD with these annotations, and with gpufleet's label if it is new or has that label."""
+def _marked(manifest: Manifest, live: Manifest | None) -> Manifest:
+    """The CRD with gpufleet's label, if it is new or already has that label."""
     there = ((live or {}).get("metadata") or {}).get("labels") or {}
-    ours = live is None or MANAGED_BY_LABELS.items() <= there.items()
+    if live is not None and not MANAGED_BY_LABELS.items() <= there.items():
+        return manifest
     metadata = manifest["metadata"]
-    labels = {**(metadata.get("labels") or {}), **(MANAGED_BY_LABELS if ours else {})}
-    annotations = {**(metadata.get("annotations") or {}), **annotations}
-    return {**manifest, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+    labels = {**(metadata.get("labels") or {}), **MANAGED_BY_LABELS}
+    return {**manifest, "metadata": {**metadata, "labels": labels}}
 
 
 def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[str]:

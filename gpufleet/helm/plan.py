@@ -24,7 +24,7 @@ from gpufleet.helm.release import (
     is_our_release,
 )
 from gpufleet.helm.strategy import HelmCatalog, helm_strategy
-from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, Workload
 from gpufleet.kube.keepers import Keeper
 from gpufleet.kube.parse import object_ref
 
@@ -110,7 +110,8 @@ def with_objects(
         findings.RECREATED(workload=work.ref, release=plan.release.ref, pods=work.ready)
         for work in recreate
     ]
-    plan = replace(plan, recreate=tuple(work.ref for work in recreate))
+    kept = tuple(kept_objects(plan, objects, facts))
+    plan = replace(plan, recreate=tuple(work.ref for work in recreate), kept=kept)
     return with_findings(plan, problems)
 
 
@@ -230,6 +231,24 @@ def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
         return values_diff({}, wanted.values, "not installed", after)
     before = f"{found.chart} {found.chart_version}, revision {found.revision}"
     return values_diff(found.values, wanted.values, before, after)
+
+
+def kept_objects(
+    plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
+) -> Iterator[ObjectRef]:
+    """Volume claims and CRDs of the installed release that its rendered objects lack.
+
+    Helm deletes what a release no longer has, with the data in it:
+    https://github.com/helm/helm/issues/8163 (read 2026-11-30)
+    """
+    if not plan.before:
+        return
+    refs = (object_ref(item, "") for item in objects)
+    rendered = {(ref.kind, ref.name) for ref in refs}
+    of_release = (crd.ref for crd in facts.crds.values() if crd.release == plan.release.ref)
+    for ref in (*plan.before.claims, *of_release):
+        if (ref.kind, ref.name) not in rendered:
+            yield ref
 
 
 def recreated_workloads(

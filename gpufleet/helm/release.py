@@ -162,6 +162,7 @@ class ReleasePlan:
     diff: tuple[str, ...] = ()  # unified diff of the values; secrets are masked
     crds: tuple[CrdStep, ...] = ()
     recreate: tuple[ObjectRef, ...] = ()  # workloads to delete before the upgrade
+    kept: tuple[ObjectRef, ...] = ()  # objects with data that helm must not delete in the upgrade
     strategy: HelmStrategy = HelmStrategy()
     findings: tuple[Finding, ...] = ()
 

@@ -64,6 +64,10 @@ class Crd:
     def group(self) -> str:
         return self.name.split(".", 1)[1]
 
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef("CustomResourceDefinition", "", self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:

@@ -125,28 +125,43 @@ def test_without_an_annotation_the_schemas_are_compared(widgets: Site) -> None:
     assert widget(widgets)["extra"] == "new"
 
 
-def templated(path: str, text: str) -> str:
-    """The chart with its CRD among the templates."""
+CLAIM = """apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
+
+def with_data(path: str, text: str) -> str:
+    """The chart with its CRD and a volume claim among the templates."""
     if path.startswith("crds/"):
         return ""
-    return f"{text}\n---\n{CRD_TEXT}" if path == "templates/objects.yaml" else text
+    if path == "templates/objects.yaml":
+        return "\n---\n".join((text, CRD_TEXT, CLAIM))
+    return text
 
 
 @pytest.mark.extended
-def test_a_crd_that_moved_out_of_the_templates_keeps_its_objects(widgets: Site) -> None:
-    assert widgets.apply(edit=templated).ok
+def test_objects_with_data_stay_when_their_chart_no_longer_has_them(widgets: Site) -> None:
+    """Helm would delete the CRD, with its objects, and the claim."""
+    assert widgets.apply(edit=with_data).ok
     assert wait_until(lambda: bool(described(widgets)), 120)
     own = {
         "apiVersion": "tiny.example/v1",
         "kind": "Widget",
-        "metadata": {"name": "one"},
+        "metadata": {"name": "own"},
         "spec": {},
     }
     api: Any = client.CustomObjectsApi(widgets.cluster.api)
     api.create_namespaced_custom_object("tiny.example", "v1", widgets.namespace, "widgets", own)
     run = widgets.apply(version="1.1.0", edit=newer)
     assert run.ok, run.findings
-    assert widget(widgets) == {}
+    claim = widgets.core.read_namespaced_persistent_volume_claim("data", widgets.namespace)
+    assert claim.metadata.deletion_timestamp is None
+    found = api.list_namespaced_custom_object("tiny.example", "v1", widgets.namespace, "widgets")
+    assert [item["metadata"]["name"] for item in found["items"]] == ["own"]
+    for kept in (claim, crd(widgets)):
+        assert "meta.helm.sh/release-name" not in kept.metadata.annotations
     assert widgets.apply(version="1.1.0", edit=newer).plan.action == "no-op"
 
 

@@ -11,6 +11,7 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.visible import one_line
 from gpufleet.host.operation import Commands, host_operation
+from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.findings import OBJECT_KEPT, OBJECT_OF_OTHERS, WRITE_REFUSED
 from gpufleet.kube.keepers import Keeper
 from gpufleet.kube.objects import (
@@ -114,6 +115,18 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
             raise
         ensure_namespace(api, namespace)
         api.apply(path, change.body)
+
+
+def annotate_object(api: ClusterApi, ref: ObjectRef, annotations: Mapping[str, str | None]) -> None:
+    """Set annotations of a volume claim or a CRD, unless it is gone. None removes one."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{ref.name}"
+    if ref.namespace:
+        path = f"/api/v1/namespaces/{ref.namespace}/persistentvolumeclaims/{ref.name}"
+    try:
+        api.merge(path, {"metadata": {"annotations": annotations}})
+    except ApiError as error:
+        if not error.is_missing:
+            raise
 
 
 def ensure_namespace(api: ClusterApi, name: str) -> None:

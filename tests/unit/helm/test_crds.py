@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.chart import ChartContent
-from gpufleet.helm.crds import KEEP_POLICY, is_published, plan_crds
+from gpufleet.helm.crds import is_published, plan_crds
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.facts import ClusterFacts, Crd, ReleaseRef, ServerVersion
@@ -103,13 +103,6 @@ def test_a_crd_of_another_release_is_left_alone() -> None:
     theirs = ReleaseRef("other", "operator")
     assert planned(manifest("2"), manifest("1"), owner=theirs) == ([], ["GF837"])
     assert planned(manifest("2"), manifest("1"), owner=RELEASE.ref)[0] == [("update", "apply")]
-
-
-def test_a_crd_from_the_templates_of_the_release_is_kept_from_helm() -> None:
-    live = manifest("1")
-    assert planned(manifest("1"), live, owner=RELEASE.ref)[0] == [("update", "apply")]
-    live["metadata"]["annotations"] |= KEEP_POLICY
-    assert planned(manifest("1"), live, owner=RELEASE.ref)[0] == []
 
 
 KIND = [{"group": "example.com", "version": "v1", "kind": "Thing"}]
