@@ -42,8 +42,10 @@ _LOGIN = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://(?P<login>[^\s/]+)@")
 _URL_LOGIN = re.compile(r"(://)\S*@")
 _URL_QUERY = re.compile(r"(://[^\s?#]+[?#])[^\s'\"]+")
 _HEADER = re.compile(r"\b(?:Bearer|Basic)\s+(?P<value>[^\s'\",]+)", re.IGNORECASE)
+_JSON_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*')
 _ASSIGNED = re.compile(
-    r"\b(?P<key>[A-Za-z][\w.-]{0,100})[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s&\"',;\[\]{}]+)"
+    r"\b(?P<key>[A-Za-z][\w.-]{0,100})"  # the rest is ahead: a value may be an assignment, too
+    r"(?=[\"']?\s*[=:]\s*(?P<value>[\"'][^\"'\n]{1,4096}|[^\s&\"',;\[\]{}]{1,4096}))"
 )
 
 
@@ -63,7 +65,8 @@ class SecretRegister:
         """Register a value, and each of its lines."""
         for secret in {value.strip(), *map(str.strip, value.splitlines())}:
             is_frame = secret.startswith("-----") and secret.endswith("-----")
-            if len(secret) < SHORTEST or is_frame or secret in self._values:
+            is_word = secret.lower() == "false"  # it is in most JSON
+            if len(secret) < SHORTEST or is_frame or is_word or secret in self._values:
                 continue
             self._values.add(secret)
             for text in spell_secret(secret):
@@ -94,8 +97,24 @@ def register_secret(value: str) -> None:
 
 
 def hide_secrets(text: str) -> str:
-    """`text` with *** in place of each registered value."""
-    return REGISTER.hide(text)
+    """`text` with *** in place of each registered value. JSON stays JSON."""
+    hidden = REGISTER.hide(text)
+    if hidden == text or text[:1] not in ("{", "[") or hidden.strip() == MASK:
+        return hidden
+    try:
+        json.loads(text)
+    except ValueError:
+        return hidden
+    return _JSON_VALUE.sub(_hide_json_value, text)
+
+
+def _hide_json_value(found: re.Match[str]) -> str:
+    """A JSON string with *** in place of secrets. A number is hidden only if it is a secret."""
+    value = json.loads(found[0])
+    shown = REGISTER.hide(value if isinstance(value, str) else found[0])
+    if shown == value or not (isinstance(value, str) or shown == MASK):
+        return found[0]
+    return json.dumps(shown, ensure_ascii=False)
 
 
 def spell_secret(value: str) -> set[str]:
@@ -122,7 +141,7 @@ def register_secrets_of(data: Any) -> None:
     """Register secrets in an inventory's data: values below secret keys, logins in URLs, private
     keys, and values that texts assign to secret keys, as in `--api-token=VALUE`."""
     for keys, text in _leaves(data, ()):
-        if any(map(is_secret_key, keys)) and text.title() not in ("None", "True", "False"):
+        if any(map(is_secret_key, keys)):
             register_secret(text)
         for secret in _secrets_within(text):
             register_secret(secret)
@@ -207,7 +226,7 @@ def _secrets_within(text: str) -> Iterator[str]:
         yield found["value"]
     for found in _ASSIGNED.finditer(text):
         if is_secret_key(found["key"]):
-            yield unquote(found["value"])
+            yield unquote(found["value"].lstrip("\"'"))
 
 
 def plain_urls(text: str) -> str:

@@ -54,6 +54,9 @@ def _plain(facts: ClusterFacts) -> dict[str, Any]:
         prometheuses=tuple(
             replace(each, spec=without_secrets(each.spec)) for each in facts.prometheuses
         ),
+        cluster_policies=tuple(
+            replace(each, spec=without_secrets(each.spec)) for each in facts.cluster_policies
+        ),
         unreadable={},
         operated={},
     )

@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+from gpufleet.core.secrets import without_secrets
 from gpufleet.core.stopped import Stopped
 from gpufleet.evidence.archive import EvidenceArchive
 from gpufleet.evidence.models import Evidence, EvidenceFile, MissingEvidence
@@ -71,7 +72,7 @@ def _list_objects(api: ClusterApi, path: str, seen: list[Item]) -> tuple[str, st
 
 
 def _list_events(api: ClusterApi, path: str) -> tuple[str, str]:
-    return event_lines(api.list(path)), ""
+    return str(without_secrets(event_lines(api.list(path)))), ""
 
 
 def _read_log(api: ClusterApi, log: WantedLog) -> tuple[str, str]:

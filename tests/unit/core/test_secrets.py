@@ -49,6 +49,9 @@ FORMS: dict[str, tuple[Any, str]] = {
     "variable": ({"env": [{"name": "DB_PASSWORD", "value": "s3cret"}]}, "s3cret"),
     "argument": ({"extraArgs": ["--api-token=s3cret"]}, "s3cret"),
     "number": ({"token": 40715}, "40715"),
+    "assignment in an assignment": ({"args": "args: --set=grafana.adminPassword=s3cret"}, "s3cret"),
+    "query": ({"mirror": "https://m/x?a=b&token=s3cret"}, "s3cret"),
+    "quoted": ({"note": "password = 's3cr,et 715'"}, "s3cr,et 715"),
     "key of no field": ({"credentials": {"name": "mine", "key": "k715-k715"}}, "k715-k715"),
     "below": ({"extraSecretData": {"a": {"b": "s3cret"}}}, "s3cret"),
     "bytes": ({"token": b"s3cret"}, "s3cret"),
@@ -82,6 +85,17 @@ def test_a_registered_secret_is_hidden(form: str, spelling: str) -> None:
     assert "***" in shown
     inner = text.strip("'\"=")[3:-3] if "base64" in spelling else text.strip("'\"")
     assert inner not in shown
+
+
+@pytest.mark.parametrize("secret", ["16384", "10.25", 'a"b\\c', "x\nnginx", '{"a": 12345}'])
+def test_json_stays_json(secret: str) -> None:
+    """Also if a harmless number or word is below a key such as MAX_TOKENS."""
+    register_secrets_of({"MAX_TOKENS": secret})
+    data = {"false": False, "n": [16384, 116384, 10.25, -1], secret: f"x {secret} y", "nginx": 1}
+    shown = hide_secrets(json.dumps(data, indent=1))
+    assert json.loads(shown)["false"] is False
+    assert 116384 in json.loads(shown)["n"]
+    assert json.dumps(secret)[1:-1] not in shown.replace("116384", "")
 
 
 @pytest.mark.parametrize("form", FORMS)

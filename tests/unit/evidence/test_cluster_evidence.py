@@ -94,7 +94,7 @@ def test_nodes_pods_events_and_logs(collect: Collect) -> None:
         "lastTimestamp": "2026-11-29T09:00:00Z",
         "type": "Warning",
         "reason": "BackOff",
-        "message": "Back-off\nrestarting",
+        "message": "Back-off\nrestarting, GET http://h/?a=b&access_token=planted",
         "involvedObject": {"kind": "Pod", "name": "loops"},
     }
     first = {**event, "lastTimestamp": "2026-11-28T09:00:00Z", "reason": "Pulled"}
@@ -107,8 +107,8 @@ def test_nodes_pods_events_and_logs(collect: Collect) -> None:
     assert "kept" in shown
     assert "noise" not in shown
     assert found["clusters/lab/monitoring/events.txt"].splitlines() == [
-        "2026-11-28T09:00:00Z Warning Pod/loops Pulled Back-off restarting",
-        "2026-11-29T09:00:00Z Warning Pod/loops BackOff Back-off restarting",
+        "2026-11-28T09:00:00Z Warning Pod/loops Pulled Back-off restarting, GET http://h/?a=b&access_token=***",
+        "2026-11-29T09:00:00Z Warning Pod/loops BackOff Back-off restarting, GET http://h/?a=b&access_token=***",
     ]
     assert api.logs == [("loops", "false"), ("loops", "true"), ("good", "false")]
     assert "clusters/lab/monitoring/logs/loops/c.previous.log" in found

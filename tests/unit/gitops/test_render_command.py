@@ -21,7 +21,13 @@ from gpufleet.helm.plan import Controller, plan_release
 from gpufleet.helm.release import HelmVersion, Release
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.answers import cluster_facts
-from gpufleet.kube.facts import ClusterFacts, ObjectRef, PrometheusInstance, ReleaseRef
+from gpufleet.kube.facts import (
+    ClusterFacts,
+    ClusterPolicy,
+    ObjectRef,
+    PrometheusInstance,
+    ReleaseRef,
+)
 from gpufleet.kube.findings import SERVER_TOO_OLD
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.verify.inventory import Target
@@ -138,7 +144,10 @@ def test_a_facts_file_holds_no_secret() -> None:
     spec = {"remoteWrite": [{"bearerToken": secret, "url": "https://m.example.com"}]}
     release = replace(named("kube-prometheus-stack", "monitoring", {}), values=values)
     prometheus = PrometheusInstance("monitoring", "main", spec)
-    facts = replace(FACTS, releases=(release,), prometheuses=(prometheus,))
+    policy = ClusterPolicy("p", "ready", {"driver": {"env": values["grafana"]["env"]}}, None)
+    facts = replace(
+        FACTS, releases=(release,), prometheuses=(prometheus,), cluster_policies=(policy,)
+    )
     text = facts_text({"lab": facts})
     assert secret not in text
     assert "https://m.example.com" in text
