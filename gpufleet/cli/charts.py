@@ -21,7 +21,7 @@ from gpufleet.helm.chart_choice import choose_charts, cluster_findings, load_cha
 @click.option("--chart", "wanted", multiple=True, help="Only this chart; repeatable.")
 @click.option(
     "--policy", type=click.Choice(["careful", "newest"]), default="careful", show_default=True,
-    help="careful: documented and tested for it, if any is; newest: that its API accepts.",
+    help="careful: documented and tested for this minor, if any is; newest: that it accepts.",
 )  # fmt: skip
 @click.option(
     "--pin", "pins", multiple=True, metavar="CHART=VERSION", help="Pin a chart; repeatable."

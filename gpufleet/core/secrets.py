@@ -44,8 +44,7 @@ _URL_QUERY = re.compile(r"(://[^\s?#]+[?#])[^\s'\"]+")
 _HEADER = re.compile(r"\b(?:Bearer|Basic)\s+(?P<value>[^\s'\",]+)", re.IGNORECASE)
 _JSON_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*')
 _ASSIGNED = re.compile(
-    r"\b(?P<key>[A-Za-z][\w.-]{0,100})"  # the rest is ahead: a value may be an assignment, too
-    r"(?=[\"']?\s*[=:]\s*(?P<value>[\"'][^\"'\n]{1,4096}|[^\s&\"',;\[\]{}]{1,4096}))"
+    r"\b(?P<key>[A-Za-z][\w.-]{0,100})[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s&\"',;\[\]{}]+)"
 )
 
 
@@ -97,15 +96,17 @@ def register_secret(value: str) -> None:
 
 
 def hide_secrets(text: str) -> str:
-    """`text` with *** in place of each registered value. JSON stays JSON."""
+    """`text` with *** in place of each registered value. A JSON document stays JSON."""
     hidden = REGISTER.hide(text)
-    if hidden == text or text[:1] not in ("{", "[") or hidden.strip() == MASK:
+    if hidden == text or text[:1] not in ("{", "["):
         return hidden
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return hidden
-    return _JSON_VALUE.sub(_hide_json_value, text)
+    shown = _JSON_VALUE.sub(_hide_json_value, text)
+    words = _JSON_VALUE.sub(lambda found: found[0] if found[0][0] == '"' else "0", shown)
+    return shown if REGISTER.hide(words) == words else hidden  # a secret may be JSON itself
 
 
 def _hide_json_value(found: re.Match[str]) -> str:
@@ -114,7 +115,7 @@ def _hide_json_value(found: re.Match[str]) -> str:
     shown = REGISTER.hide(value if isinstance(value, str) else found[0])
     if shown == value or not (isinstance(value, str) or shown == MASK):
         return found[0]
-    return json.dumps(shown, ensure_ascii=False)
+    return json.dumps(shown)
 
 
 def spell_secret(value: str) -> set[str]:
@@ -225,8 +226,12 @@ def _secrets_within(text: str) -> Iterator[str]:
     for found in _HEADER.finditer(text):
         yield found["value"]
     for found in _ASSIGNED.finditer(text):
-        if is_secret_key(found["key"]):
-            yield unquote(found["value"].lstrip("\"'"))
+        key, value = found["key"], found["value"]
+        while not is_secret_key(key) and "=" in value:  # https://mirror/x?token=VALUE
+            before, _, value = value.partition("=")
+            key = re.split(r"[^\w.-]", before)[-1]
+        if is_secret_key(key):
+            yield unquote(value)
 
 
 def plain_urls(text: str) -> str:

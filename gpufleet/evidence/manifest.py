@@ -14,10 +14,10 @@ MAX_PATH_PARTS = 24  # of a path in the archive
 _UNSAFE = re.compile(r"[^A-Za-z0-9._@+=,-]")
 NOTICE = """\
 gpufleet replaced the secrets that it knows with ***: those of the inventory, of login files and
-kubeconfigs, and, in configuration files and objects of clusters, values of keys such as password.
-It cannot recognize secrets that it never held: arguments of programs, other files and logs may
-have some, and host names and addresses are in all of them. Read the files before you send them
-to other people.
+kubeconfigs, and, in configuration files, objects and events of clusters, values of keys such as
+password. It cannot recognize secrets that it never held: arguments of programs, other files and
+logs may have some, and host names and addresses are in all of them. Read the files before you send
+them to other people.
 """
 
 

@@ -209,7 +209,8 @@ HELM_WOULD_DELETE = blocker(
     "gpufleet did not create, such as {objects}. Nothing was removed.",
     "Move or delete these objects yourself, then run again. To keep a PersistentVolumeClaim, give "
     "it the annotation helm.sh/resource-policy: keep in the values of the release "
-    "(grafana.persistence.annotations), and run `gpufleet apply` for this cluster first.",
+    "(grafana.persistence.annotations), and run `gpufleet apply` for this cluster first. Of a CRD "
+    "that the chart no longer has, remove the annotation meta.helm.sh/release-name instead.",
 )
 
 SHARES_NOT_MEASURED = info(

@@ -243,12 +243,12 @@ def kept_objects(
     """
     if not plan.before:
         return
-    refs = (object_ref(item, "") for item in objects)
-    rendered = {(ref.kind, ref.name) for ref in refs}
-    of_release = (crd.ref for crd in facts.crds.values() if crd.release == plan.release.ref)
-    for ref in (*plan.before.claims, *of_release):
-        if (ref.kind, ref.name) not in rendered:
-            yield ref
+    refs = [object_ref(item, plan.release.namespace) for item in objects]
+    yield from (claim for claim in plan.before.claims if claim not in refs)
+    rendered = {(ref.kind, ref.name) for ref in refs}  # a template may name a namespace
+    for crd in facts.crds.values():
+        if crd.release == plan.release.ref and (crd.ref.kind, crd.name) not in rendered:
+            yield crd.ref
 
 
 def recreated_workloads(

@@ -132,13 +132,19 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 """
 
 
+def with_claim(path: str, text: str) -> str:
+    return (
+        f"{newer(path, text)}\n---\n{CLAIM}"
+        if path == "templates/objects.yaml"
+        else newer(path, text)
+    )
+
+
 def with_data(path: str, text: str) -> str:
-    """The chart with its CRD and a volume claim among the templates."""
+    """The older chart with its CRD and a volume claim among the templates."""
     if path.startswith("crds/"):
         return ""
-    if path == "templates/objects.yaml":
-        return "\n---\n".join((text, CRD_TEXT, CLAIM))
-    return text
+    return f"{text}\n---\n{CRD_TEXT}\n---\n{CLAIM}" if path == "templates/objects.yaml" else text
 
 
 @pytest.mark.extended
@@ -160,9 +166,12 @@ def test_objects_with_data_stay_when_their_chart_no_longer_has_them(widgets: Sit
     assert claim.metadata.deletion_timestamp is None
     found = api.list_namespaced_custom_object("tiny.example", "v1", widgets.namespace, "widgets")
     assert [item["metadata"]["name"] for item in found["items"]] == ["own"]
-    for kept in (claim, crd(widgets)):
-        assert "meta.helm.sh/release-name" not in kept.metadata.annotations
     assert widgets.apply(version="1.1.0", edit=newer).plan.action == "no-op"
+    again = widgets.apply(version="1.2.0", edit=with_claim)
+    assert again.ok, again.findings  # helm adopts it, with its data
+    assert [ref.kind for ref in again.plan.kept] == ["CustomResourceDefinition"]
+    claim = widgets.core.read_namespaced_persistent_volume_claim("data", widgets.namespace)
+    assert claim.metadata.deletion_timestamp is None
 
 
 def test_a_rejected_crd_stops_the_run_before_the_release(widgets: Site) -> None:

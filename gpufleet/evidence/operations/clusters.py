@@ -72,7 +72,8 @@ def _list_objects(api: ClusterApi, path: str, seen: list[Item]) -> tuple[str, st
 
 
 def _list_events(api: ClusterApi, path: str) -> tuple[str, str]:
-    return str(without_secrets(event_lines(api.list(path)))), ""
+    lines = event_lines(api.list(path)).splitlines(keepends=True)
+    return "".join(map(without_secrets, lines)), ""
 
 
 def _read_log(api: ClusterApi, log: WantedLog) -> tuple[str, str]:

@@ -26,10 +26,8 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.objects import annotate_object, ensure_namespace
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE
 
 KEEP_POLICY = {"helm.sh/resource-policy": "keep"}  # helm reads it from the object in the cluster
-NO_RELEASE = {RELEASE_NAME: None, RELEASE_NAMESPACE: None}  # the object is no longer the release's
 HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm call
 FIX_AND_RERUN = "fix the cause and run again."
 
@@ -86,9 +84,6 @@ class ReleaseRun:
         elif reasons:
             outcome.fail(findings.NOT_READY(**of, remedy=self._state().capitalize()))
             self._go_back(outcome)
-        elif changed:
-            for ref in self.plan.kept:
-                annotate_object(self.api, ref, NO_RELEASE)
 
     def _change(self, outcome: ReleaseOutcome) -> bool:
         """Create the namespace and CRDs, repair, run helm. Returns True if all succeeded."""

@@ -117,8 +117,8 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
         api.apply(path, change.body)
 
 
-def annotate_object(api: ClusterApi, ref: ObjectRef, annotations: Mapping[str, str | None]) -> None:
-    """Set annotations of a volume claim or a CRD, unless it is gone. None removes one."""
+def annotate_object(api: ClusterApi, ref: ObjectRef, annotations: Mapping[str, str]) -> None:
+    """Set annotations of a volume claim or a CRD, unless it is gone."""
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{ref.name}"
     if ref.namespace:
         path = f"/api/v1/namespaces/{ref.namespace}/persistentvolumeclaims/{ref.name}"

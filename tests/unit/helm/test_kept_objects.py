@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpufleet.gpu_stack.operations.releases import describe_release
 from gpufleet.helm.plan import with_objects
 from gpufleet.helm.release import ChartSource, Release, ReleasePlan
 from gpufleet.kube.facts import ClusterFacts, Crd, HelmRelease, ObjectRef, ReleaseRef, ServerVersion
@@ -37,3 +38,8 @@ def test_objects_with_data_that_the_chart_no_longer_has_are_kept() -> None:
     assert kept(BEFORE, claim) == both[1:]
     assert kept(BEFORE, claim, crd) == []
     assert kept(None) == []
+
+
+def test_a_plan_names_the_objects_that_it_keeps() -> None:
+    plan = ReleasePlan(RELEASE, "upgrade", "", BEFORE, kept=(CLAIM,))
+    assert describe_release(plan)["kept"] == ["PersistentVolumeClaim space/grafana"]

@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
+from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.objects import MANAGED_BY_LABELS, ObjectChange
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.objects import _apply, ensure_namespace, write_object
+from gpufleet.kube.operations.objects import (
+    _apply,
+    annotate_object,
+    ensure_namespace,
+    write_object,
+)
 from gpufleet.kube.operations.refused import ApiError
+from tests.not_found import not_found
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 
@@ -45,6 +52,35 @@ def test_an_existing_namespace_is_no_error_and_a_rejection_is_one() -> None:
     ensure_namespace(Api(409, "AlreadyExists"), "space")  # type: ignore[arg-type]
     with pytest.raises(ClusterProblem):
         ensure_namespace(Api(403, "Forbidden"), "space")  # type: ignore[arg-type]
+
+
+CLAIM = ObjectRef("PersistentVolumeClaim", "space", "data")
+
+
+def test_a_claim_and_a_crd_are_annotated_unless_they_are_gone() -> None:
+    asked: list[tuple[str, Any]] = []
+
+    class Objects:
+        status = 0
+
+        def merge(self, path: str, body: Any) -> None:
+            asked.append((path.rpartition("/v1/")[2], body["metadata"]["annotations"]))
+            if self.status:
+                answer = not_found(path) if self.status == 404 else {"reason": "Forbidden"}
+                raise ApiError(f"PATCH {path}", self.status, answer, "test")
+
+    api: Any = Objects()
+    for ref in (CLAIM, ObjectRef("CustomResourceDefinition", "", "things.x")):
+        annotate_object(api, ref, {"keep": "yes"})
+    assert asked == [
+        ("namespaces/space/persistentvolumeclaims/data", {"keep": "yes"}),
+        ("customresourcedefinitions/things.x", {"keep": "yes"}),
+    ]
+    api.status = 404
+    annotate_object(api, CLAIM, {})
+    api.status = 403
+    with pytest.raises(ApiError):
+        annotate_object(api, CLAIM, {})
 
 
 @pytest.mark.parametrize(("secret", "shown"), [(False, True), (True, False)])
