@@ -100,7 +100,7 @@ class ClusterAccess(RoleSettings):
     charts: Literal["careful", "newest"] = Field(
         "careful",
         description="`careful`: versions that upstream documents for this Kubernetes and that were "
-        "tested on it, where they exist. `newest`: the newest that its API accepts, with "
+        "tested on it, if there are any. `newest`: the newest that its API accepts, with "
         "values that make it compatible.",
     )
     chart_versions: ChartVersions = Field(

@@ -52,7 +52,7 @@ class ClusterRun:
             version = planned.release.version
             lines = [f"{name}: {planned.action} ({planned.reason}), chart {version}"]
             lines += [f"{step.action} CRD {step.name}" for step in planned.crds]
-            lines += [f"keep {ref}, which the chart no longer has" for ref in planned.kept]
+            lines += [f"keep {ref}, which helm would delete" for ref in planned.kept]
             lines += planned.diff if state.config.DIFF else shorten_diff(planned.diff)
             self.report.steps.append("\n  ".join(lines))
         kept = planned.action in ("no-op", "wait", "blocked") and before

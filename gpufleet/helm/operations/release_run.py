@@ -95,7 +95,7 @@ class ReleaseRun:
             outcome.fail(problem)
             return False
         for ref in self.plan.kept:
-            self.say(f"keeping {ref}, which the chart no longer has")
+            self.say(f"keeping {ref}, which helm would delete")
             annotate_object(self.api, ref, KEEP_POLICY)
         revision = self.plan.rollback_to
         if revision is not None:  # a pending or failed release
