@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tests import warm
 from tests.mutation import __main__ as mutation
 from tests.mutation.mutate import marked, mutants
-from tests.scheduling import CLUSTER, HOSTS, LONG, OF_HOSTS, preference
+from tests.scheduling import CLUSTER, HOSTS, LONG, OF_HOSTS, ends, preference
 from tests.selection import some
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +53,14 @@ def test_a_worker_prefers_its_kind_then_long_files_and_waits_for_programs() -> N
     files.append(OF_HOSTS[0])
     assert sorted(files, key=lambda file: preference(file, HOSTS, building=True))[0] == files[-1]
     assert sorted(files, key=lambda file: preference(file, CLUSTER, building=True))[-1] == files[-1]
+
+
+def test_clusters_of_hosts_are_left_to_three_workers() -> None:
+    left = list(OF_HOSTS)
+    assert ends(left, CLUSTER)
+    assert not ends(left, HOSTS)
+    assert not ends(left, "tests/unit/")
+    assert not ends([*left, "tests/hosts/test_checks.py"], CLUSTER)
 
 
 def test_some_parameters_are_extended_and_a_wrong_name_is_an_error() -> None:
