@@ -147,9 +147,11 @@ def test_overlapping_secrets_are_hidden_whole() -> None:
     assert hide_secrets("an abcdefghijklmn, abcdefg.") == "an ***, ***."
 
 
-SECRETS = st.lists(  # no line that frames a key, such as "-----"
+SECRETS = st.lists(  # no line that frames a key, such as "-----", and not the word `false`
     st.text(min_size=5, max_size=12).filter(
-        lambda text: text == text.strip() and not text.startswith("-----")
+        lambda text: (
+            text == text.strip() and not text.startswith("-----") and text.lower() != "false"
+        )
     )
 )
 
