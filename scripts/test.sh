@@ -17,10 +17,10 @@ mkdir -p build
 words=(--for-tests)
 [ "$what" = fast ] || words+=(--real --stack --kubernetes 1.32) # the older minor of tests/hosts/test_kubeadm.py
 for minor in $GPUFLEET_TEST_KUBERNETES; do words+=(--kubernetes "$minor"); done
-builder='' types=''
+builder='' lint=''
 stop() { # what is still at work beside the tests
     if [ -n "$builder" ] && kill -0 "$builder" 2>/dev/null; then kill -- "-$builder"; fi
-    if [ -n "$types" ] && kill -0 "$types" 2>/dev/null; then kill "$types"; fi
+    if [ -n "$lint" ] && kill -0 "$lint" 2>/dev/null; then kill "$lint"; fi
 }
 trap stop EXIT
 if ! gpufleet sandbox cluster build "${words[@]}" --check >build/missing; then
@@ -32,13 +32,10 @@ if ! gpufleet sandbox cluster build "${words[@]}" --check >build/missing; then
     set +m
     export GPUFLEET_TEST_BUILDING=1
 fi
-python -m scripts.generate_docs --check
-ruff check --quiet .
-ruff format --quiet --check .
-codespell
-# it has one thread, the tests have many; what it knows of the modules is the same in every clone
-MYPY_CACHE_DIR=${XDG_CACHE_HOME:-$HOME/.cache}/gpufleet/mypy mypy >build/mypy.log 2>&1 &
-types=$!
+# beside the tests: it has one thread, they have many; what mypy knows is the same in every clone
+lint() { ruff check . && ruff format --check . && codespell && exec mypy; }
+MYPY_CACHE_DIR=${XDG_CACHE_HOME:-$HOME/.cache}/gpufleet/mypy lint >build/lint.log 2>&1 &
+lint=$!
 pytest -q -m "$marks" --numprocesses "${GPUFLEET_TEST_WORKERS:-5}" --dist loadfile --durations 10 "$@"
-wait "$types" || { cat build/mypy.log >&2 && exit 1; }
+wait "$lint" || { cat build/lint.log >&2 && exit 1; }
 [ -z "$builder" ] || wait "$builder" || { tail -n 5 build/programs.log >&2 && exit 1; }

@@ -10,7 +10,7 @@ from typing import Any
 
 import tomlkit
 
-from gpufleet.core.secrets import MASK, is_secret_key, plain_urls
+from gpufleet.core.secrets import MASK, is_secret_key, plain_urls, without_secrets
 from gpufleet.core.visible import one_line, printed_value
 
 MASK_CHANGED = "*** (changed)"
@@ -113,15 +113,17 @@ def flat_lines(value: Any, path: str = "") -> Iterator[str]:
 def file_difference(path: str, before: str, after: str, *, secret: bool = False) -> list[str]:
     """The difference of a text file.
 
-    JSON and TOML are shown as one line per setting, with masked text. Other formats are shown as
-    they are. A `secret` file, and a file that cannot be parsed, is not shown.
+    JSON and TOML are shown as one line per setting, with masked text. Other formats are shown with
+    passwords and logins masked. A `secret` file, and a file that cannot be parsed, is not shown.
     """
+    hidden = [f"{path}: it changes, and is not shown: it holds a login"]
     if secret:
-        return [f"{path}: it changes, and is not shown: it holds a login"]
+        return hidden
     names = (f"{path} (now)", f"{path} (wanted)")
     parse = _parser(path)
     if parse is None:
-        return list(unified_diff(_lines(before), _lines(after), *names, lineterm=""))
+        a, b = (_lines(without_secrets(text)) for text in (before, after))
+        return list(unified_diff(a, b, *names, lineterm="")) or hidden * (before != after)
     try:
         was, will = (
             parse(text.lstrip("\ufeff")) if text.strip() else {} for text in (before, after)

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from gpufleet.drain.pods import GPU_PREFIX
+from gpufleet.drain.pods import GPU_PREFIX, TAINT
 from gpufleet.kube.node_answers import is_gpu
 from gpufleet.kube.parse import true_condition
 
 EVENTS_NAMESPACE = "default"  # of events about nodes, which have no namespace
 UPGRADE_FIELD_MANAGER = "gpufleet-upgrade"  # the API server records the fields that it owns
 UPGRADE_ANNOTATION = "gpufleet/upgrade"  # annotation: facts about the node from before its cordon
-TAINT = "gpufleet/upgrade"  # keeps DaemonSets from restarting GPU clients during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation of a node that was left behind: the reason
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation

@@ -15,8 +15,12 @@ Pod = Mapping[str, Any]
 DRAIN_SKIP_LABEL = "nvidia.com/gpu-driver-upgrade-drain.skip"  # of a pod that must not be evicted
 MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod
 GPU_PREFIX = "nvidia.com/"  # resources
-DEVICES = ("/run/nvidia", "/var/run/nvidia", "/var/lib/kubelet/device-plugins",
-           "/var/lib/kubelet/pod-resources", "/run/cdi", "/var/run/cdi", "/etc/cdi")  # fmt: skip
+TAINT = "gpufleet/upgrade"  # keeps DaemonSets from restarting GPU clients during the change
+DEVICES = ("/run/nvidia", "/var/run/nvidia")
+# Plugins of other devices mount these too, and some tolerate every taint, such as SR-IOV's:
+# https://github.com/k8snetworkplumbingwg/sriov-network-operator/pull/840 (read 2026-11-30)
+ANY_DEVICES = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources", "/run/cdi",
+               "/var/run/cdi", "/etc/cdi")  # fmt: skip
 DEVICE_FOLDERS = ("/dev/nvidia", "/run/nvidia/", "/var/run/nvidia/")
 NVIDIA_RUNTIME_CLASS = "nvidia"  # RuntimeClass, and the prefix of others: nvidia-cdi
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -56,8 +60,9 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
     """The pods that must leave a node, and those that use its GPUs."""
     found = Leaving()
     for pod in pods:
-        about, uses = pod["metadata"], uses_gpu(pod)
-        owner = owner_of(pod).get("kind", "")
+        about, owner = pod["metadata"], owner_of(pod).get("kind", "")
+        returns = owner == "DaemonSet" and tolerates_taint(pod, TAINT)  # during the change
+        uses = uses_gpu(pod, folders=not returns)
         kept = (about.get("labels") or {}).get(DRAIN_SKIP_LABEL) == "true"
         static = owner == "Node" or MIRROR in (about.get("annotations") or {})
         if (pod.get("status") or {}).get("phase") in ENDED:
@@ -108,16 +113,17 @@ def unreplaced_pods(leaving: Leaving) -> list[str]:
     return [f"{name_of(pod)} ({one_line(owner)})" for pod, owner in found if owner not in known]
 
 
-def uses_gpu(pod: Pod) -> bool:
-    """True if a pod holds a GPU or uses the driver's libraries. A mount of the whole /dev proves
-    nothing, because storage plugins have it: a process that holds a GPU is found on the host."""
+def uses_gpu(pod: Pod, *, folders: bool = True) -> bool:
+    """True if a pod holds a GPU or uses the driver's libraries; with `folders`, also if it mounts a
+    folder for plugins of any device. A mount of the whole /dev proves nothing, because storage
+    plugins have it: a process that holds a GPU is found on the host."""
     spec = pod["spec"]
     runtime = spec.get("runtimeClassName") or ""
     if runtime.startswith(NVIDIA_RUNTIME_CLASS) or spec.get("resourceClaims"):
         return True
     for volume in spec.get("volumes") or ():
         path = ((volume.get("hostPath") or {}).get("path") or "").rstrip("/")
-        if path in DEVICES or path.startswith(DEVICE_FOLDERS):
+        if path in DEVICES or path.startswith(DEVICE_FOLDERS) or (folders and path in ANY_DEVICES):
             return True
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     return any(map(_container_uses, containers))

@@ -53,7 +53,7 @@ def plan_release(
         found = None  # only its history remains
     action, reason, problems = _decide(wanted, found, facts, controller)
     rollback_to = None
-    if found and action.startswith("repair-"):  # an interrupted first install: its own revision
+    if found and action.startswith("repair-"):  # interrupted at revision 1: itself
         rollback_to = found.last_good or (found.revision if found.pending else None)
     plan = ReleasePlan(
         release=wanted,

@@ -105,8 +105,12 @@ class HelmRelease:
 
     @property
     def pending(self) -> bool:
-        """True if an operation of Helm is running or was interrupted."""
-        return self.status.startswith("pending-")
+        """True if an operation of Helm is running or was interrupted. After an interrupted removal,
+        `helm upgrade` finds "no deployed releases", and `helm rollback` works.
+
+        Source: https://github.com/fluxcd/flux2/issues/4614 (read 2026-11-30)
+        """
+        return self.status.startswith("pending-") or self.status == "uninstalling"
 
     @property
     def last_good(self) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gpufleet.core.secrets import plain_urls
 from gpufleet.facts.model import NodeFacts, OsRelease
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.apt_sources import AptSource, read_entries
@@ -38,7 +39,8 @@ def component_sources(
     if not stanzas:
         return None
     written = [_stanza(place, suites, names) for (place, names), suites in stanzas.items()]
-    return FileWrite(COMPONENTS_PATH, COMPONENTS_HEAD + "\n".join(written))
+    text = COMPONENTS_HEAD + "\n".join(written)
+    return FileWrite(COMPONENTS_PATH, text, 0o644 if plain_urls(text) == text else 0o600)
 
 
 def _is_own(entry: AptSource, os: OsRelease, third_parties: Sequence[str]) -> bool:

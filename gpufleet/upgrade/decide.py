@@ -206,7 +206,9 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
     if around.alerts:
         return Decision(acts, waits=f"end of alerts: {list_names(around.alerts)}", until=again)
     if around.reboots:
-        held = f"lock of kured, held by {list_names(around.reboots)}"
+        held = (
+            f"lock of kured, an annotation of its DaemonSet, held by {list_names(around.reboots)}"
+        )
         return Decision(acts, waits=held, until=again)
     drained = [host for host in ready if host.state.out]  # already out of service
     out = [h.name for h in hosts if h.state.out_of_service or not h.reached or _is_begun(h)]

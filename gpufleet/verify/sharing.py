@@ -67,16 +67,31 @@ def plugin_config_name(keys: Data, cluster: Data) -> str:
 
 
 def sharing_problems(
-    keys: Data, cluster: Data, labels: Mapping[str, str], allocatable: Mapping[str, str]
+    keys: Data,
+    cluster: Data,
+    labels: Mapping[str, str],
+    allocatable: Mapping[str, str],
+    gpus: int | None = None,
 ) -> list[str]:
-    """How label and resources of a node differ from its keys. `labels`: of the node."""
+    """How label and resources of a node differ from its keys. `labels`: of the node; `gpus`: of its
+    host, None if unknown. GFD counts only the GPUs of one model, and a display GPU is not offered,
+    so either number may be the right one.
+
+    Source: https://github.com/NVIDIA/k8s-device-plugin/issues/731 (read 2026-11-30)
+    """
     wanted, there = plugin_config_name(keys, cluster), labels.get(PLUGIN_LABEL) or "none"
     wrong = [f"configuration {there} instead of {wanted}"] if there != wanted else []
     offered = {name: count for name, count in allocatable.items() if is_gpu_name(name)}
     counted = labels.get("nvidia.com/gpu.count") or ""
     if not (counted.isdecimal() and 0 < int(counted[:4]) <= MOST_GPUS):
         return wrong if any(count != "0" for count in offered.values()) else [*wrong, "no GPUs"]
-    expected = _resources(keys, cluster, int(counted))
+    counts = [int(counted)]
+    counts += [gpus] if gpus and _mode(keys, cluster)[2] != "single" else []
+    return wrong + min((_differences(keys, cluster, offered, n) for n in counts), key=len)
+
+
+def _differences(keys: Data, cluster: Data, offered: Mapping[str, str], gpus: int) -> list[str]:
+    wrong, expected = [], _resources(keys, cluster, gpus)
     for name in sorted({*offered, *expected}):
         found, right = offered.get(name, "0"), expected.get(name, 0)
         wrong += [f"{name} {found} instead of {right}"] if found != str(right) else []

@@ -138,6 +138,33 @@ def test_a_killed_upgrade(site: Site) -> None:
     assert [item.metadata.uid for item in after] == [pod.metadata.uid]  # it kept running
 
 
+@pytest.mark.extended
+def test_a_killed_removal(place: Site) -> None:
+    """fluxcd/flux2#4614: helm upgrades no release whose removal was interrupted."""
+    assert place.apply({}).ok
+    hold(place, ["sandbox.gpufleet/held"])
+    words = ["uninstall", "one", "--namespace", place.namespace, "--cascade", "foreground"]
+    removal = subprocess.Popen(
+        [place.helm, *words, "--wait"],
+        env={**os.environ, "KUBECONFIG": str(place.cluster.kubeconfig)},
+    )
+    assert wait_until(lambda: is_pending(place, "uninstalling"), 120)
+    removal.kill()
+    removal.wait()
+    hold(place, None)
+    again = place.apply({})
+    assert (again.plan.action, again.plan.rollback_to) == ("repair-pending", 1)
+    assert again.ok, again.findings
+    assert place.apply({}).plan.action == "no-op"
+
+
+def hold(place: Site, finalizers: list[str] | None) -> None:
+    """Set what keeps the deployment from being deleted."""
+    body = {"metadata": {"finalizers": finalizers}}
+    place.apps.patch_namespaced_deployment("one", place.namespace, body)
+
+
+@pytest.mark.extended
 def test_a_pending_release_of_another_user_is_left_alone(place: Site) -> None:
     assert place.apply({}).ok
     run = start_run(place, hanging())

@@ -134,6 +134,7 @@ def test_a_host_whose_lock_is_held_is_not_asked(bare_host: HostFactory) -> None:
     assert "the repository is asked in the run" in " ".join(done.output.split())
 
 
+@pytest.mark.extended
 def test_a_wrong_record_is_one_step_of_the_plan_and_of_the_run(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2204")
     data = {"toolkit_enabled": False, "exporter_enabled": False}

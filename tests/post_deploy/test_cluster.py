@@ -167,7 +167,8 @@ def _unshared(
     for node in nodes:
         name, labels = node.metadata.name, node.metadata.labels or {}
         own, offered = keys.get(name), node.status.allocatable or {}
-        problems = sharing_problems(own, cluster.data, labels, offered) if own else []
+        gpus = cluster.count_gpus(name)
+        problems = sharing_problems(own, cluster.data, labels, offered, gpus) if own else []
         wrong += [f"{name}: {', '.join(problems)}"] if problems else []
     return wrong
 

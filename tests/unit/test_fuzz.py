@@ -10,7 +10,7 @@ from tests import selection
 from tests.fuzz.__main__ import finds
 from tests.fuzz.parsers import FINDS, PARSERS, Parser
 
-INPUTS = 10_000 if selection.extended else 500
+INPUTS = 10_000 if selection.extended else 100
 BY_NAME = {parser.name: parser for parser in PARSERS}
 KNOWN = sorted(path for path in FINDS.glob("*/*") if path.parent.name in BY_NAME)
 

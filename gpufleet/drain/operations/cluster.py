@@ -13,7 +13,6 @@ from gpufleet.drain.nodes import (
     GONE,
     OTHER_MACHINE,
     STAYS_CORDONED,
-    TAINT,
     UNCORDONED,
     Node,
     Taken,
@@ -41,6 +40,7 @@ from gpufleet.drain.operations.cordon import (
 from gpufleet.drain.operations.evict import Evictions, Round, every_node, of_node, side_by_side
 from gpufleet.drain.operations.kured import KuredLock
 from gpufleet.drain.pods import (
+    TAINT,
     Leaving,
     Policy,
     is_pod_ready,
@@ -128,6 +128,7 @@ class ClusterNodes:
         known = taken_of(node)
         if known.run == self.run or host in self._cordoned:
             self._check_ours(host, node)
+            self.kured.keep()
         else:
             clients = sort_pods(of_node(self.api, name), policy).clients
             if why := why_not_begun(node, self.machines.get(host, "")):

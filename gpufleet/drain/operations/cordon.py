@@ -15,7 +15,6 @@ from gpufleet.drain.nodes import (
     MAX_REASON,
     NOT_DISRUPTED,
     SCALE_DOWN,
-    TAINT,
     UNMANAGED,
     UPGRADE_ANNOTATION,
     UPGRADE_FIELD_MANAGER,
@@ -25,6 +24,7 @@ from gpufleet.drain.nodes import (
     is_our_cordon,
     taints_of,
 )
+from gpufleet.drain.pods import TAINT
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 

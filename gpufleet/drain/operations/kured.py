@@ -35,6 +35,7 @@ class KuredLock:
 
     def __init__(self, api: ClusterApi, run: str, clock: Callable[[], float] = time.time) -> None:
         self.api, self.owner, self._clock = api, f"gpufleet-{run}", clock
+        self._written = 0.0  # time of the last write
 
     def taken(self) -> tuple[str, ...]:
         """Take a free lock or renew ours. Returns the nodes that hold the others."""
@@ -42,6 +43,11 @@ class KuredLock:
             self._write(self._taking)
             holders = self._holders(self._all())  # kured may have been faster
         return holders
+
+    def keep(self) -> None:
+        """Renew our lock long before it expires: a drain may wait for days."""
+        if self._clock() - self._written > LASTS / 4:
+            self._write(self._taking)
 
     def give_back(self) -> None:
         self._write(self._giving_back)
@@ -98,6 +104,7 @@ class KuredLock:
 
     def _write(self, make: Callable[[Fields], str | None], tries: int = MAX_KURED_TRIES) -> None:
         """Write the changed annotations. Reads and writes again after a conflict."""
+        self._written = self._clock()
         try:
             for found in self._all():
                 if (text := make(found)) is not None:
@@ -138,11 +145,18 @@ def _concurrency(found: Fields) -> int:
 
 
 def _argument(found: Fields, name: str) -> str:
-    """The value of an option of kured, or "" if it is not set."""
+    """The value of an option of kured or of its variable, or "" if neither is set.
+
+    Source: https://github.com/kubereboot/kured/pull/464 (read 2026-11-30)
+    """
+    variable = f"KURED_{name.removeprefix('--').replace('-', '_').upper()}"
+    value = ""
     for container in found["spec"]["template"]["spec"]["containers"]:
+        own = {each["name"]: each.get("value") for each in container.get("env") or ()}
+        value = value or str(own.get(variable) or "")
         words = [*(container.get("command") or ()), *(container.get("args") or ()), ""]
         for word, following in pairwise(map(str, words)):
-            option, joined, value = word.partition("=")
+            option, joined, text = word.partition("=")
             if option == name:
-                return value if joined else following
-    return ""
+                return text if joined else following
+    return value

@@ -74,9 +74,11 @@ class Helm:
     ) -> ProgramResult:
         """Uninstall a release, and wait until its objects are deleted. Only with `debug`, helm
         names the object that it could not delete."""
+        # helm 4.1.0 and 4.2.1 else wait for objects that are gone: helm/helm#31766, helm/helm#32214
+        wait = "--wait=legacy" if self.program.version.major >= 4 else "--wait"
         words = [
             *("uninstall", ref.name, "--namespace", ref.namespace),
-            *("--cascade", "foreground", "--wait", "--timeout", f"{timeout}s"),
+            *("--cascade", "foreground", wait, "--timeout", f"{timeout}s"),
             *(["--debug"] if debug else []),
         ]
         return self._in_cluster(words, strategy, timeout, {})

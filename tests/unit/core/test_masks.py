@@ -110,6 +110,22 @@ def test_lines_of_other_files_are_shown() -> None:
     assert shown[-2:] == ["-a=1", "+a=2"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "proxy_password=s3cret",
+        "deb https://user:s3cret@repository.example/ stable main",
+        "URIs: https://user:s3cret@repository.example/",
+    ],
+)
+def test_logins_in_lines_of_other_files_are_masked(line: str) -> None:
+    shown = file_difference("/etc/x", f"{line}\nenabled=1\n", f"{line}\nenabled=0\n")
+    assert shown[-2:] == ["-enabled=1", "+enabled=0"]
+    assert "s3cret" not in "".join(shown)
+    assert "s3cret" not in "".join(file_difference("/etc/x", f"{line}\n", ""))
+    assert file_difference("/etc/x", line, line.replace("s3cret", "s4cret"))
+
+
 def test_a_file_with_a_login_is_not_shown() -> None:
     (line,) = file_difference("/etc/apt/auth.conf.d/x", "password s3cret", "", secret=True)
     assert "s3cret" not in line

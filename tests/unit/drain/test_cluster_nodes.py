@@ -13,7 +13,6 @@ from gpufleet.drain.nodes import (
     OTHER_MACHINE,
     SKIP_LABEL,
     STAYS_CORDONED,
-    TAINT,
     UNCORDONED,
     UNMANAGED,
     UPGRADE_ANNOTATION,
@@ -25,7 +24,7 @@ from gpufleet.drain.operations.check import NODE_OFFERS_NO_GPU
 from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.drain.operations.cordon import NOT_KEPT_TEXT
 from gpufleet.drain.operations.evict import Round
-from gpufleet.drain.pods import Policy
+from gpufleet.drain.pods import TAINT, Policy
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi

@@ -105,6 +105,30 @@ def test_it_is_taken_renewed_and_given_back() -> None:
     assert api.there == [daemonset(), daemonset(name="plugin")]
 
 
+def test_it_is_kept_while_a_drain_waits() -> None:
+    api, now = Api(daemonset()), NOW
+    lock = KuredLock(cast(ClusterApi, api), "r", clock=lambda: now)
+    assert lock.taken() == ()
+    lock.keep()
+    assert api.tried == 1
+    now += LASTS / 2
+    lock.keep()
+    assert api.written()["created"] == "2001-09-09T13:46:40Z"
+    theirs = Api(daemonset({"nodeID": "n"}))
+    kured(theirs).keep()
+    assert theirs.tried == 0
+
+
+def test_options_may_be_variables() -> None:
+    """kubereboot/kured#464: KURED_CONCURRENCY is --concurrency."""
+    found = daemonset(None, "--lock-annotation=site/lock")
+    env = [{"name": "KURED_CONCURRENCY", "value": "2"}, {"name": "KURED_LOCK_ANNOTATION"}]
+    found["spec"]["template"]["spec"]["containers"][0]["env"] = env
+    api = Api(found)
+    assert kured(api).taken() == ()
+    assert api.written("site/lock")["maxOwners"] == 2
+
+
 def test_all_locks_of_several_are_taken() -> None:
     """With fewer locks kured could still reboot a node."""
     api = Api(daemonset(None, "--concurrency=3", "--lock-annotation", "site/lock"))

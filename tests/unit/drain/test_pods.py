@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpufleet.drain.nodes import TAINT, gpu_of, gpus_of, missing_resources
+from gpufleet.drain.nodes import gpu_of, gpus_of, missing_resources
 from gpufleet.drain.pods import (
     DRAIN_SKIP_LABEL,
+    TAINT,
     Policy,
     sort_pods,
     tolerates_taint,
@@ -147,6 +148,18 @@ def test_pods_that_have_ended_or_are_ending() -> None:
     ending = sort_pods([pod("ending", deletionTimestamp="now")], Policy())
     assert ending.going == ["ns/ending"]
     assert not ending.empty
+
+
+def test_plugins_of_other_devices_stay_if_they_would_return_at_once() -> None:
+    """k8snetworkplumbingwg/sriov-network-operator#840: its device plugin tolerates every taint."""
+    folder = {"hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
+    plugin = {"volumes": [{"name": "v", **folder}]}
+    everything = {"tolerations": [{"operator": "Exists"}]}
+    sriov = pod("sriov", "DaemonSet", spec={**plugin, **everything})
+    gpu = pod("gpu", "DaemonSet", spec={**GPU, **plugin, **everything})
+    other = pod("other", "DaemonSet", spec=plugin)
+    assert sort_pods([sriov, gpu, other], Policy()).clients == [gpu, other]
+    assert evicted(pod("p", spec={**plugin, **everything})) == ["p"]
 
 
 def test_clients_of_daemonsets_leave_last_and_others_stay() -> None:

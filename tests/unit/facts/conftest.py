@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from fakehost import FakeHost
 
+from tests.selection import some
+
 SHELLS = {
     "dash": ("dash",),
     "bash": ("bash", "--posix"),
@@ -15,7 +17,15 @@ SHELLS = {
 }
 
 
-@pytest.fixture(params=SHELLS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every shell for test_gather.py; for the others only dash, the strictest, in `make test`."""
+    if "shell" in metafunc.fixturenames:
+        every = metafunc.module.__name__.endswith("test_gather")
+        shells = list(SHELLS) if every else some(SHELLS, ["dash"])
+        metafunc.parametrize("shell", shells, indirect=True)
+
+
+@pytest.fixture
 def shell(request: pytest.FixtureRequest) -> tuple[str, ...]:
     command = SHELLS[request.param]
     if shutil.which(command[0]) is None:

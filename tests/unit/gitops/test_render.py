@@ -17,6 +17,7 @@ from gpufleet.core.secrets import register_secret, register_secrets_of
 from gpufleet.gitops.yaml_text import FILE_MARK
 from gpufleet.kube.facts import Namespace
 from gpufleet.verify.inventory import Target
+from tests.selection import EXTENDED, some
 from tests.unit.gitops.rendering import clusters_of, documents_in, files_in, render_saved
 from tests.unit.gpu_stack.gpu_clusters import FACTS, OLD, stack
 
@@ -57,12 +58,12 @@ def values_of(style: str, name: str, body: dict[str, Any]) -> tuple[str, dict[st
     return None
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", some(STYLES, ["values", "flux"]))
 @pytest.mark.parametrize(
     "data",
     [
         {},
-        {"cluster_stack": "gpu-operator"},
+        pytest.param({"cluster_stack": "gpu-operator"}, marks=EXTENDED),
         {"monitoring_autoscaling": True, "monitoring_node_problems": True},
         {"monitoring_values": {"grafana": {"ingress": {"hosts": ["y", "1e5"], "enabled": True}}}},
     ],

@@ -53,11 +53,11 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
     return read_kubeconfig(f"{tmp_path}/a:{tmp_path}/b", "b")
 
 
-def helm(folder: Path, opened: Kubeconfig, code: int = 0) -> Helm:
+def helm(folder: Path, opened: Kubeconfig, code: int = 0, *, major: int = 3) -> Helm:
     path = folder / "helm"
     path.write_text(SPY.format(folder=folder, code=code))
     path.chmod(0o755)
-    return Helm(HelmProgram(path, HelmVersion(3, 22)), opened, "me")
+    return Helm(HelmProgram(path, HelmVersion(major, 2)), opened, "me")
 
 
 @pytest.mark.parametrize("what", ["upgrade", "rollback", "uninstall"])
@@ -106,12 +106,14 @@ def test_a_release_that_was_there_before_is_labelled(
     assert (f",{ADOPTED_LABEL}=true" in words) is adopted
 
 
+@pytest.mark.parametrize(("major", "wait"), [(3, "--wait"), (4, "--wait=legacy")])
 @pytest.mark.parametrize("debug", [False, True])
 def test_an_uninstall_waits_until_the_objects_are_gone(
-    debug: bool, tmp_path: Path, opened: Kubeconfig
+    debug: bool, major: int, wait: str, tmp_path: Path, opened: Kubeconfig
 ) -> None:
-    helm(tmp_path, opened).uninstall(RELEASE.ref, HelmStrategy(), 10, debug=debug)
+    called = helm(tmp_path, opened, major=major)
+    called.uninstall(RELEASE.ref, HelmStrategy(), 10, debug=debug)
     words = (tmp_path / "words").read_text().split()
     assert words[:4] == ["uninstall", "one", "--namespace", "space"]
-    assert words[4:9] == ["--cascade", "foreground", "--wait", "--timeout", "10s"]
+    assert words[4:9] == ["--cascade", "foreground", wait, "--timeout", "10s"]
     assert ("--debug" in words) is debug

@@ -161,12 +161,16 @@ PENDING = [
 ]
 
 
+@pytest.mark.parametrize("status", ["pending-install", "uninstalling"])
 @pytest.mark.parametrize(("ours", "age", "controller", "action"), PENDING)
 def test_pending(
-    facts: ClusterFacts, ours: bool, age: int, controller: Controller, action: str
+    facts: ClusterFacts, ours: bool, age: int, controller: Controller, action: str, status: str
 ) -> None:
     labels = {"gpufleet": "me"} if ours else {}
-    pending = changed(facts, "stuck", labels=labels, created=NOW - age)
+    history = (Revision(1, status),)
+    pending = changed(
+        facts, "stuck", labels=labels, created=NOW - age, status=status, history=history
+    )
     found = plan(release("stuck", values={}, adopt=True), pending, controller)
     assert found.action == action
     assert codes(found) == (["GF832"] if action == "blocked" else [])

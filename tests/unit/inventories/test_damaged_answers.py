@@ -19,9 +19,12 @@ from source_fakes import (
 )
 
 from gpufleet.run import sources
+from tests.selection import some
+
+DAMAGES = [..., None, "", "x", 7, -1.5, True, [], {}, [[]], "\x1b[31m\n"]
 
 
-@pytest.mark.parametrize("new", [..., None, "", "x", 7, -1.5, True, [], {}, [[]], "\x1b[31m\n"])
+@pytest.mark.parametrize("new", some(DAMAGES, [..., None, "\x1b[31m\n", []]))
 @pytest.mark.parametrize("source", PROGRAMS)
 def test_each_damaged_value_gives_groups_or_one_error(
     source: str, new: Any, monkeypatch: pytest.MonkeyPatch

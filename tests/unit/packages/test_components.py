@@ -171,5 +171,11 @@ def test_apt_reads_what_is_written_and_what_was_there(tmp_path: Path, signed_by:
     assert done.stdout.count("InRelease'") == 2, "one per suite: both files agree on the options"
 
 
+def test_a_login_is_copied_only_for_root() -> None:
+    plain, login = "deb http://a/debian bookworm main\n", "deb http://u:pw@a/debian bookworm main\n"
+    found = [component_sources(WANTED, debian(**{LIST: text})) for text in (plain, login)]
+    assert [each.mode for each in found if each] == [0o644, 0o600]
+
+
 def test_nothing_wanted_is_nothing_written() -> None:
     assert component_sources((), debian(**{LIST: "deb http://a/debian bookworm main\n"})) is None

@@ -172,7 +172,7 @@ def test_no_host_is_begun_outside_of_the_window() -> None:
     ("around", "waits"),
     [
         ({"alerts": ("A",)}, "end of alerts: A"),
-        ({"reboots": ("n1",)}, "lock of kured, held by n1"),
+        ({"reboots": ("n1",)}, "lock of kured, an annotation of its DaemonSet, held by n1"),
         ({"away": ("n1",)}, "nodes that are not Ready: n1"),
         ({"silent": "it is away"}, "cluster: it is away"),
     ],

@@ -351,7 +351,7 @@ def test_kured_waits_for_the_run_and_the_run_for_kured() -> None:
     step = fleet.step
     fleet.step = lambda *words: held.append(fleet.nodes.kured.held) or step(*words)  # type: ignore
     assert fleet.carried_out() == "finished"
-    assert any("lock of kured, held by n7" in line for line in fleet.said)
+    assert any("its DaemonSet, held by n7" in line for line in fleet.said)
     assert held[-1]
     assert not fleet.nodes.kured.held
 

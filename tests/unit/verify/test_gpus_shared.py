@@ -65,6 +65,16 @@ def test_nodes_that_are_shared_as_wanted(
     offered(cluster)
 
 
+def test_a_node_with_gpus_of_several_models_is_counted_by_its_host() -> None:
+    """NVIDIA/k8s-device-plugin#731: the label counts the GPUs of one model."""
+    cluster = cluster_of(SLICED, "time-slicing-4", {GPU: "12"}, "1")
+    cluster.count_gpus = lambda name: 3
+    check(cluster)
+    cluster.count_gpus = lambda name: 4
+    with pytest.raises(CheckFailed, match=f"{GPU} 12 instead of 4"):
+        check(cluster)
+
+
 def test_the_strategy_single_counts_devices() -> None:
     keys = {"gpu_mig": "1g.10gb:7", "gpu_mig_strategy": "single"}
     check(cluster_of(keys, "mig-single", {GPU: "14"}, "14"))
