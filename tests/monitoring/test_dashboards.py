@@ -13,40 +13,12 @@ import pytest
 from dashboards import ALL, FOLDER
 from dashboards.fields import FIELDS, UTILISATION
 from dashboards.fleet import REPORTING
-from dashboards.model import Dashboard, Panel
+from dashboards.model import Dashboard
 from gpufleet.exporter.counters import counters_csv, fields_of, load_counters
 from tests.monitoring.conftest import Prometheus
 from tests.monitoring.fleet import CLUSTER, END, NODES, OTHER_CLUSTER
-from tests.monitoring.fleet_rows import Choice, expected
-from tests.monitoring.shipped import CASES, CHOICES, filled_in, shipped
-
-
-def series(found: list[Any], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The values of these labels of every series; a series has no others but its cluster."""
-    for one in found:
-        assert set(one["metric"]) - {"cluster"} == set(labels), one["metric"]
-    return sorted(tuple(one["metric"][label] for label in labels) for one in found)
-
-
-@pytest.mark.claim(
-    "Every query of every panel returns the series that it is made for.",
-    level=6,
-)
-@pytest.mark.parametrize(("dashboard", "panel", "choice"), CASES)
-def test_a_panel_shows_what_it_is_made_for(
-    fleet_server: Prometheus, dashboard: Dashboard, panel: Panel, choice: str
-) -> None:
-    chosen = CHOICES[choice].only(dashboard.variables)
-    for expression, query in shipped(dashboard, panel):
-        wanted = sorted(expected(query.rows, chosen))
-        if choice == "all":
-            assert wanted, "the fleet has nothing that this panel shows"
-        text = filled_in(expression, chosen)
-        assert series(fleet_server.query(text, at=END), query.rows.labels) == wanted, text
-        if panel.kind in ("series", "stacked", "stat"):
-            times = {"start": str(END - 3600), "end": str(END), "step": "60"}
-            over_time = fleet_server.get("query_range", query=text, **times)["result"]
-            assert set(series(over_time, query.rows.labels)) >= set(wanted)
+from tests.monitoring.fleet_rows import Choice
+from tests.monitoring.shipped import filled_in
 
 
 def options(fleet_server: Prometheus, variable: dict[str, Any], choice: Choice) -> set[str]:

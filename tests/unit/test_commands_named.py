@@ -98,18 +98,22 @@ def wrong_words(name: str, arguments: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("name", sorted(texts()))
-def test_what_a_text_names_is_there(name: str) -> None:
-    text = texts()[name]
-    named = [path for path in FILES.findall(text) if path not in USERS_OWN]
-    wrong = [path for path in named if not (ROOT / path).is_file()]
+def test_what_a_text_names_is_there() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    wrong = {name: list(not_there(name, text, targets)) for name, text in texts().items()}
+    assert {name: found for name, found in wrong.items() if found} == {}
+    assert wrong
+
+
+def not_there(name: str, text: str, targets: set[str]) -> Iterator[str]:
+    """Files, targets of make, commands and options that a text names and that do not exist."""
+    named = [path for path in FILES.findall(text) if path not in USERS_OWN]
+    yield from (path for path in named if not (ROOT / path).is_file())
     for snippet in code(text, blocks=not name.endswith((".py", ".yaml"))):
         if (make := MAKE.match(snippet)) and make[1] not in targets:
-            wrong.append(f"make {make[1]}")
+            yield f"make {make[1]}"
         for command, arguments in COMMAND.findall(snippet):
-            wrong += wrong_words(command, arguments)
-    assert not wrong
+            yield from wrong_words(command, arguments)
 
 
 def options(command: click.Command) -> set[str]:

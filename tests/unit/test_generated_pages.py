@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from gpufleet.core.findings import KNOWN_KINDS
 from scripts.draw_rooms import drawing, imported_rooms
 from scripts.finding_codes import finding_modules
@@ -31,20 +29,14 @@ def test_generated_pages_are_up_to_date() -> None:
     assert stale == [], "run make docs"
 
 
-@pytest.mark.parametrize("code", sorted(code for code in KNOWN_KINDS if not code.startswith("GF6")))
-def test_an_entry_is_more_than_placeholders(code: str) -> None:
-    kind = KNOWN_KINDS[code]
-    assert len(words(kind.description or kind.message)) >= LEAST, kind.message
-    assert words(kind.advice or kind.remedy), kind.remedy
-
-
-@pytest.mark.parametrize("code", sorted(code for code in KNOWN_KINDS if not code.startswith("GF6")))
-def test_texts_are_in_sentence_case(code: str) -> None:
-    kind = KNOWN_KINDS[code]
-    for text in (kind.title, kind.message, kind.remedy, kind.description, kind.advice):
-        first = text.split(maxsplit=1)[0] if text else ""
-        assert not first.rstrip(",").isalpha() or first[0].isupper() or first in NAMES, text
-    assert kind.title[-1] not in ".:", "a title is not a sentence"
+def test_an_entry_is_more_than_placeholders_and_in_sentence_case() -> None:
+    for code, kind in KNOWN_KINDS.items():
+        assert len(words(kind.description or kind.message)) >= LEAST, code
+        assert words(kind.advice or kind.remedy), code
+        for text in (kind.title, kind.message, kind.remedy, kind.description, kind.advice):
+            first = text.split(maxsplit=1)[0] if text else ""
+            assert not first.rstrip(",").isalpha() or first[0].isupper() or first in NAMES, text
+        assert kind.title[-1] not in ".:", "a title is not a sentence"
 
 
 def test_the_drawing_has_the_imports(tmp_path: Path) -> None:

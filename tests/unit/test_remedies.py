@@ -20,11 +20,13 @@ pytestmark = pytest.mark.claim(
 )
 
 
-@pytest.mark.parametrize("code", sorted(kinds()))
-def test_a_remedy_can_be_followed(code: str) -> None:
-    text = kinds()[code]
-    wrong = [*wrong_settings(text), *wrong_commands(commands(text)), *wrong_names(text)]
-    assert not wrong
+def test_each_remedy_can_be_followed() -> None:
+    wrong = {
+        code: [*wrong_settings(text), *wrong_commands(commands(text)), *wrong_names(text)]
+        for code, text in kinds().items()
+    }
+    assert {code: found for code, found in wrong.items() if found} == {}
+    assert len(wrong) > 300
 
 
 def test_sentences_name_what_exists() -> None:

@@ -65,13 +65,11 @@ def is_in(name: str, folders: tuple[str, ...]) -> bool:
     return any(name == folder or name.startswith(folder + "/") for folder in folders)
 
 
-def read() -> list[str]:
-    return [name for name in files(*FOLDERS) if not is_in(name, THEMSELVES)]
-
-
-@pytest.mark.parametrize("name", read())
-def test_words(name: str) -> None:
-    assert found((ROOT / name).read_text(errors="replace")) == []
+def test_words() -> None:
+    read = [name for name in files(*FOLDERS) if not is_in(name, THEMSELVES)]
+    bad = {name: found((ROOT / name).read_text(errors="replace")) for name in read}
+    assert {name: words for name, words in bad.items() if words} == {}
+    assert len(bad) > 1000
 
 
 @pytest.mark.parametrize(

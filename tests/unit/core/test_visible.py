@@ -50,12 +50,11 @@ def no_forgery(text: str) -> None:
     text.encode()
 
 
-@pytest.mark.parametrize("code", sorted(KNOWN_KINDS))
-def test_no_detail_of_any_finding_is_a_second_finding(code: str) -> None:
-    kind = KNOWN_KINDS[code]
-    details: dict[str, Any] = dict.fromkeys(fields(kind), HOSTILE)
-    finding = kind(**(details | dict.fromkeys(numbers(kind), 1)))
-    no_forgery(str(finding))
+def test_no_detail_of_any_finding_is_a_second_finding() -> None:
+    for kind in KNOWN_KINDS.values():
+        details: dict[str, Any] = dict.fromkeys(fields(kind), HOSTILE)
+        finding = kind(**(details | dict.fromkeys(numbers(kind), 1)))
+        no_forgery(str(finding))
 
 
 @given(st.text())
