@@ -25,7 +25,6 @@ PAGE = ROOT / "docs/explanation/verification.md"
 BEGIN, END = "<!-- test-kubernetes -->\n", "<!-- /test-kubernetes -->\n"
 CLUSTER = Path("tests", "cluster")
 LEFT_OUT = (  # independent of the server; `make test-all` runs them on 1.36 and 1.18
-    "test_building",
     "test_chart_sources",
     "test_cluster_life",
     "test_gpu_operator_faults",

@@ -127,13 +127,6 @@ def test_no_kubeconfig(tmp_path: Path) -> None:
     assert str(tmp_path / "none") in found.message
 
 
-@pytest.mark.parametrize("text", ["", "not: [closed", "{}", "kind: Config\nclusters: 7\n"])
-def test_an_invalid_kubeconfig(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text(text)
-    assert problem(KubeAccess(str(path))).code == "GF861"
-
-
 def test_an_unknown_context(cluster: Cluster) -> None:
     found = problem(KubeAccess(str(cluster.kubeconfig), "sandbx"))
     assert found.code == "GF862"

@@ -216,19 +216,6 @@ def test_an_api_server_that_exits_is_reported_with_its_output(
         Cluster.up(other, minor(simulated), nodes=1, progress=print)
 
 
-@pytest.mark.extended
-def test_a_controller_manager_that_exits_is_reported_with_its_output(
-    simulated: Cluster, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = assets(tmp_path, simulated, "kube-apiserver")
-    manager = folder / "kube-controller-manager"
-    manager.write_text("#!/bin/sh\necho no such controller >&2; exit 1\n")
-    manager.chmod(0o755)
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(folder))
-    with pytest.raises(SandboxError, match=r"GF652.*kube-controller-manager.*no such controller"):
-        Cluster.up(other, minor(simulated), nodes=1, progress=print)
-
-
 def test_a_cluster_of_a_kubeconfig_is_used_and_left_alone(cluster: Cluster, tmp_path: Path) -> None:
     found = Cluster.existing(cluster.kubeconfig, progress=print)
     assert (found.version, found.alive) == (cluster.version, True)

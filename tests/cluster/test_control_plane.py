@@ -58,42 +58,6 @@ def test_a_reset_restores_the_original_objects(pool: Pool) -> None:
     assert nodes["gpu-1"]["nvidia.com/gpu.present"] == "true"
 
 
-def test_nodes_are_ready_and_have_gpus(simulated: Cluster) -> None:
-    core: Any = client.CoreV1Api(simulated.api)
-    assert simulated.ready_nodes() == {"gpu-1", "gpu-2", "gpu-3"}
-    for node in core.list_node().items:
-        assert node.status.allocatable["nvidia.com/gpu"] == "8"
-        assert node.status.node_info.kubelet_version == f"v{simulated.version}"
-        for label in ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present"):
-            assert node.metadata.labels[label] == "true"
-
-
-def test_a_daemonset_has_a_pod_on_every_node(cluster: Cluster, namespace: str) -> None:
-    apps: Any = client.AppsV1Api(cluster.api)
-    apps.create_namespaced_daemon_set(namespace, workload("each"))
-    nodes = len(cluster.ready_nodes())
-
-    def ready() -> bool:
-        return bool(apps.read_namespaced_daemon_set("each", namespace).status.number_ready == nodes)
-
-    assert wait_until(ready, SECONDS)
-
-
-def test_a_deployments_pods_run(simulated: Cluster, namespace: str, pods_of: Pods) -> None:
-    apps: Any = client.AppsV1Api(simulated.api)
-    apps.create_namespaced_deployment(namespace, workload("web", replicas=2))
-    assert wait_until(lambda: phases(pods_of("app=web")) == ["Running"] * 2, SECONDS)
-
-    def available() -> bool:
-        status = apps.read_namespaced_deployment("web", namespace).status
-        return bool(status.available_replicas == 2)
-
-    assert wait_until(available, SECONDS)
-    for each in pods_of("app=web"):
-        assert each.status.pod_ip
-        assert each.status.container_statuses[0].ready
-
-
 def test_a_job_completes(simulated: Cluster, namespace: str) -> None:
     batch: Any = client.BatchV1Api(simulated.api)
     template = pod({"app": "job"})

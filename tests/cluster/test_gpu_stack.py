@@ -82,27 +82,6 @@ def test_a_dry_run_shows_all_changes_and_makes_none(current: Bench) -> None:
     assert "monitoring" not in namespaces
 
 
-@pytest.mark.claim(
-    "A chart version that cannot work is refused before any change.",
-    level=5,
-)
-@pytest.mark.extended
-def test_an_impossible_pin_stops_the_run_before_any_change(bench: Bench) -> None:
-    pins = {"kube-prometheus-stack": "46.2.0", "dcgm-exporter": "3.1.5"}
-    old = bench.cluster.version.startswith("1.18")
-    if not old:
-        pins = {"node-feature-discovery": "0.19.0"}
-    done = bench.deploy(cluster_chart_versions=pins)
-    if not old:
-        assert done.returncode == 0, done.output
-        return
-    assert done.returncode == 1
-    blockers = [f["message"] for f in done.report["findings"] if f["severity"] == "blocker"]
-    assert len(blockers) == 2
-    assert any("seccompProfile" in message for message in blockers)
-    assert bench.releases() == {}
-
-
 # the version in the annotations of the chart's CRDs
 OPERATOR = {"45.10.1": None, "72.9.1": "0.82.2", "88.5.3": "0.93.1"}
 

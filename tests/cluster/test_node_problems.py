@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kubernetes import client
 
 from gpufleet.monitoring.node_problem_models import load_node_problems
 from gpufleet.monitoring.node_problems import DETECTOR, monitor_files
@@ -15,7 +14,7 @@ from gpufleet_sandbox.cluster.processes import Process, end, start
 from gpufleet_sandbox.paths import cache_dir
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
-from tests.cluster.pods import SECONDS, workload
+from tests.cluster.pods import SECONDS
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import REAL_CHARTS, Bench
 from tests.unit.monitoring.nodes import OTHER, Node, sound
@@ -35,27 +34,6 @@ def bench(request: pytest.FixtureRequest, pool: Pool) -> Bench:
     if REAL_CHARTS and not list(charts.glob(f"{DETECTOR}-*.tgz")):
         pytest.skip(f"{REAL_CHARTS} has no chart of {DETECTOR}")
     return Bench(pool.bare(request.param), charts)
-
-
-def test_another_detector_is_left_alone(bench: Bench) -> None:
-    apps = client.AppsV1Api(bench.cluster.api)
-    theirs = workload("npd")
-    spec = theirs["spec"]["template"]["spec"]
-    spec["containers"][0]["image"] = "x.example/node-problem-detector:1"
-    spec["volumes"] = [{"name": "log", "hostPath": {"path": "/var/log"}}]
-    apps.create_namespaced_daemon_set("kube-system", theirs)
-    try:
-        done = bench.deploy(**WANTED)
-        assert done.returncode == 0, done.output
-        assert "GF893" in done.codes
-        assert DETECTOR not in bench.releases()
-    finally:
-        apps.delete_namespaced_daemon_set("npd", "kube-system")
-
-    def gone() -> bool:
-        return not bench.core.list_namespaced_pod("kube-system", label_selector="app=npd").items
-
-    assert wait_until(gone, SECONDS)
 
 
 @pytest.mark.claim(

@@ -31,25 +31,6 @@ def test_a_held_pod_stays_pending_until_it_is_released(
     assert wait_until(lambda: phases(pods_of("how=held")) == ["Running"], SECONDS)
 
 
-def test_containers_wait_with_the_requested_reason(
-    core: Any, namespace: str, pods_of: Pods
-) -> None:
-    annotations = {"sandbox.gpufleet/waiting": "ErrImagePull"}
-    core.create_namespaced_pod(
-        namespace, pod({"how": "waits"}, name="one", annotations=annotations)
-    )
-
-    def reasons() -> list[str]:
-        (found,) = pods_of("how=waits")
-        statuses = found.status.container_statuses or ()
-        return [each.state.waiting.reason for each in statuses if each.state.waiting]
-
-    assert wait_until(lambda: reasons() == ["ErrImagePull"], SECONDS)
-    assert phases(pods_of("how=waits")) == ["Pending"]
-    events = core.list_namespaced_event(namespace, field_selector="involvedObject.name=one")
-    assert "Failed" in {event.reason for event in events.items}
-
-
 def test_a_crashing_pod_is_restarted_and_never_ready(
     core: Any, namespace: str, pods_of: Pods
 ) -> None:
@@ -75,20 +56,6 @@ def test_a_failing_pod_runs_and_ends_with_its_status(
     assert wait_until(lambda: phases(pods_of("how=fails")) == ["Failed"], SECONDS)
     ((status,),) = (each.status.container_statuses for each in pods_of("how=fails"))
     assert status.state.terminated.exit_code == 3
-
-
-def test_a_job_whose_pods_fail_fails(simulated: Cluster, namespace: str) -> None:
-    batch: Any = client.BatchV1Api(simulated.api)
-    template = pod({"app": "job"}, annotations={"sandbox.gpufleet/fail": "1"})
-    template["spec"]["restartPolicy"] = "Never"
-    body = {"metadata": {"name": "job"}, "spec": {"template": template, "backoffLimit": 0}}
-    batch.create_namespaced_job(namespace, body)
-
-    def failed() -> bool:
-        conditions = batch.read_namespaced_job("job", namespace).status.conditions or ()
-        return any(each.type == "Failed" and each.status == "True" for each in conditions)
-
-    assert wait_until(failed, SECONDS)
 
 
 def test_a_node_is_not_ready_while_its_annotation_requests_it(

@@ -99,17 +99,6 @@ def test_ssh_checks_host_keys_and_logs_sessions(sandbox_host: HostFactory) -> No
 
 
 @pytest.mark.extended
-def test_reboot_is_a_new_boot_with_the_same_disk(sandbox_host: HostFactory) -> None:
-    host = sandbox_host("ubuntu2204")
-    before = host.output(BOOT_ID)
-    host.put("/root/kept", "kept\n")
-    host.reboot()
-    assert host.output(BOOT_ID) != before
-    assert host.get("/root/kept") == "kept\n"
-    assert host.ssh("true").returncode == 0
-
-
-@pytest.mark.extended
 def test_reset_makes_a_host_bare_again(sandbox_host: HostFactory) -> None:
     host = sandbox_host("nogpu")
     host.put("/root/lost", "lost\n")
@@ -227,21 +216,6 @@ def test_faults_of_a_running_driver(sandbox_host: HostFactory) -> None:
 
 
 @pytest.mark.extended
-def test_a_blacklist_takes_effect_from_the_initramfs(bare_host: HostFactory) -> None:
-    host = bare_host("ubuntu2404")
-    assert "nouveau" in host.output("lsmod")
-    host.put("/etc/modprobe.d/no-nouveau.conf", "blacklist nouveau\noptions nouveau modeset=0\n")
-    host.reboot()
-    assert "nouveau" in host.output("lsmod"), "the initramfs still lacks the blacklist"
-    host.run("update-initramfs -u")
-    assert "etc/modprobe.d/no-nouveau.conf" in host.output(
-        "lsinitramfs /boot/initrd.img-$(uname -r)"
-    )
-    host.reboot()
-    assert "nouveau" not in host.output("lsmod")
-
-
-@pytest.mark.extended
 def test_el7_blacklist_and_dracut(bare_host: HostFactory) -> None:
     host = bare_host("el7")
     with host.fault("nouveau"):
@@ -254,38 +228,6 @@ def test_el7_blacklist_and_dracut(bare_host: HostFactory) -> None:
         assert "nouveau" not in host.output("lsmod")
 
 
-APT_FAULTS = {
-    "apt-lock": "Could not get lock /var/lib/dpkg/lock-frontend",
-    "dpkg-interrupted": "dpkg was interrupted, you must manually run 'dpkg --configure -a'",
-    "disk-full": "No space left on device",
-    "missing-headers": "has no installation candidate",
-}
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("fault", APT_FAULTS)
-def test_faults_of_apt(bare_host: HostFactory, fault: str) -> None:
-    host = bare_host("debian12")
-    host.run("apt-get -q update")
-    install = "apt-get -q -y install linux-headers-$(uname -r) 2>&1"
-    with host.fault(fault):
-        done = host.run(install, check=False)
-        assert done.returncode == 100
-        assert APT_FAULTS[fault] in done.stdout
-    host.run(install)
-
-
-@pytest.mark.extended
-def test_faults_of_yum(bare_host: HostFactory) -> None:
-    host = bare_host("el7")
-    install = "timeout 5 yum -y install kernel-devel-$(uname -r) 2>&1"
-    with host.fault("yum-lock"):
-        assert "Waiting for process with pid" in host.run(install, check=False).stdout
-    with host.fault("missing-headers"):
-        assert "exclude filtering" in host.run(install, check=False).stdout
-    host.run(install)
-
-
 @pytest.mark.extended
 def test_boot_without_space(bare_host: HostFactory) -> None:
     host = bare_host("debian12")
@@ -294,24 +236,6 @@ def test_boot_without_space(bare_host: HostFactory) -> None:
         assert done.returncode != 0
         assert "No space left on device" in done.stdout
     host.run("update-initramfs -u")
-
-
-@pytest.mark.extended
-def test_clock_skew(sandbox_host: HostFactory) -> None:
-    host = sandbox_host("nogpu")
-    now = int(host.output("date +%s"))
-    with host.fault("clock-skew"):
-        assert int(host.ssh("date +%s").stdout) - now < -86000
-    assert int(host.ssh("date +%s").stdout) >= now
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("fault", ["unreachable", "frozen"])
-def test_a_host_that_does_not_answer(sandbox_host: HostFactory, fault: str) -> None:
-    host = sandbox_host("nogpu")
-    with host.fault(fault):
-        assert host.boot_id() == ""
-    assert host.wait_started(seconds=20)
 
 
 MIRROR_FAULTS = {

@@ -66,6 +66,9 @@ def causes(found: SubjectVerdict) -> set[str]:
         ((74,), "gpu.xid_nvlink", Verdict.WARNING),
         ((94,), "gpu.xid_hardware", Verdict.WARNING),
         ((92,), "gpu.xid_hardware", Verdict.WARNING),
+        ((157,), "gpu.xid_hardware", Verdict.WARNING),
+        ((142,), "gpu.xid_support", Verdict.WARNING),
+        ((167,), "gpu.xid_support", Verdict.WARNING),
         ((999,), "gpu.xid_unknown", Verdict.WARNING),
     ],
 )

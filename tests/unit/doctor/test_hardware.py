@@ -200,28 +200,6 @@ def test_an_error_of_a_program_fails_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "check", "severity"),
-    [
-        (48, "gpu.xid_reset", "critical"),
-        (95, "gpu.xid_reset", "critical"),
-        (119, "gpu.xid_reset", "critical"),
-        (64, "gpu.xid_reset", "critical"),
-        (79, "gpu.xid_reboot", "critical"),
-        (54, "gpu.xid_mechanics", "critical"),
-        (74, "gpu.xid_nvlink", "warning"),
-        (92, "gpu.xid_hardware", "warning"),
-        (94, "gpu.xid_hardware", "warning"),
-        (157, "gpu.xid_hardware", "warning"),
-        (142, "gpu.xid_support", "warning"),
-        (167, "gpu.xid_support", "warning"),
-        (999, "gpu.xid_unknown", "warning"),
-    ],
-)
-def test_an_error_fails_its_check(code: int, check: str, severity: str) -> None:
-    assert judged_code(code) == {check: severity}
-
-
-@pytest.mark.parametrize(
     ("text", "check"),
     [
         ("RLW_REMAP Fatal XC0 i0 Link 00 (0x00000004 0x00000040)", "gpu.xid_reset"),

@@ -85,6 +85,7 @@ def test_checked_says_no_more_than_was_done() -> None:
     assert "not installed anywhere" in choice("dcgm-exporter", "1.36", pin="4.9.0").checked
 
 
+@pytest.mark.claim("A chart version that cannot work is refused before any change.", level=1)
 def test_an_incompatible_pin_is_a_blocker_with_the_reason() -> None:
     (finding,) = choice("dcgm-exporter", "1.18", pin="3.0.0").findings
     assert finding.code == "GF801"

@@ -105,6 +105,7 @@ def test_the_reason_for_a_build_is_printed_before_it(
     places = [number for number, line in enumerate(printed) if "404" in line]
     assert len(places) == len(SERVERS)
     assert max(places) < printed.index(next(line for line in printed if "building" in line))
+    assert not (tmp_path / "kubernetes-1.36.3").exists()
 
 
 DAMAGES = [b"", PROGRAM[:10], b"#!/bin/sh\necho Kubernetes v1.36.30 is no better\n"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,16 +21,6 @@ from gpufleet_sandbox.mirror.serve import fault_for
 from gpufleet_sandbox.mirror.signing import KeyRing
 
 CUDA = "compute/cuda/repos/ubuntu2204/x86_64"
-TOOLKIT = "libnvidia-container/stable/deb/amd64"
-DKMS = """\
-Package: dkms
-Version: 3.0.10
-Architecture: all
-Status: install ok installed
-Maintainer: nobody <nobody@localhost>
-Description: a fake of the real package
-
-"""
 
 
 @dataclass(frozen=True)
@@ -72,79 +61,6 @@ def served(tree: Path, tmp_path: Path) -> Iterator[Served]:
     server.terminate()
     server.wait(10)
     server.stdout.close()
-
-
-@dataclass(frozen=True)
-class Apt:
-    """An apt with separate folders, which trusts the vendor's key and has dkms installed."""
-
-    folder: Path
-
-    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        options = {
-            "Dir::Etc": "/nonexistent",
-            "Dir::Etc::sourcelist": self.folder / "sources.list",
-            "Dir::Etc::sourceparts": "/dev/null",
-            "Dir::State": self.folder,
-            "Dir::State::status": self.folder / "status",
-            "Dir::Cache": self.folder,
-            "APT::Sandbox::User": "",
-            "Acquire::http::Proxy::127.0.0.1": "DIRECT",
-        }
-        pairs = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
-        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-        return subprocess.run(
-            ["apt-get", *pairs, *words], capture_output=True, text=True, env=environment
-        )
-
-
-@pytest.fixture
-def apt(served: Served, ring: KeyRing, tmp_path: Path) -> Apt:
-    folder = tmp_path / "apt"
-    for name in ("lists/partial", "archives/partial"):
-        (folder / name).mkdir(parents=True)
-    (folder / "status").write_text(DKMS)
-    keyring = folder / "vendor.gpg"
-    keyring.write_bytes(ring.public("vendor", armor=False))
-    lines = [f"deb [signed-by={keyring}] {served.url}/{path}/ /\n" for path in (CUDA, TOOLKIT)]
-    (folder / "sources.list").write_text("".join(lines))
-    return Apt(folder)
-
-
-@pytest.mark.extended
-def test_apt_accepts_the_repositories_and_resolves_an_exact_family(apt: Apt) -> None:
-    updated = apt("update")
-    assert updated.returncode == 0, updated.stderr
-    assert "W:" not in updated.stderr
-    version = "580.159.03-0ubuntu1"
-    names = ("nvidia-dkms-580-open", "nvidia-kernel-source-580-open", "nvidia-kernel-common-580",
-             "nvidia-firmware-580", "nvidia-utils-580", "libnvidia-compute-580",
-             "libnvidia-gpucomp-580", "nvidia-persistenced")  # fmt: skip
-    done = apt("-s", "install", *[f"{name}={version}" for name in names])
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(f"({version} NVIDIA CUDA") == 2 * len(names)  # Inst and Conf
-
-
-def test_apt_fails_if_only_the_top_package_has_that_version(apt: Apt) -> None:
-    apt("update")
-    done = apt("-s", "install", "nvidia-dkms-580-open=580.159.03-0ubuntu1")
-    assert done.returncode == 100
-    assert "but 580.178.04-1ubuntu1 is to be installed" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("mode", "printed"),
-    [
-        ("wrong-signature", "NO_PUBKEY"),
-        ("expired-key", "EXPKEYSIG"),
-        ("404", "404  File not found"),
-    ],
-)
-def test_apt_rejects_a_faulty_repository(apt: Apt, served: Served, mode: str, printed: str) -> None:
-    served.fault(mode=mode, path=CUDA)
-    done = apt("update")
-    assert printed in done.stdout + done.stderr
-    assert TOOLKIT.split("/")[0] in done.stdout  # the other repository was read
 
 
 def test_rpms_are_signed_by_the_key_in_the_repository(tree: Path, tmp_path: Path) -> None:
