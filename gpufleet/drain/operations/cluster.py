@@ -133,9 +133,8 @@ class ClusterNodes:
             clients = sort_pods(of_node(self.api, name), policy).clients
             if why := why_not_begun(node, self.machines.get(host, "")):
                 raise NotOurs(why)
-            for pod in clients:
-                if tolerates_taint(pod, TAINT):
-                    raise NotOurs(TOLERATES_EVERY_TAINT.format(client=name_of(pod)))
+            if stays := [name_of(pod) for pod in clients if tolerates_taint(pod, TAINT)]:
+                raise NotOurs(TOLERATES_EVERY_TAINT.format(client=stays[0]))
             taken = known if is_our_cordon(node) else Taken(gpus=gpus_of(node))  # by an earlier run
             if host in self.offering and not self.goes_back and not gpu_of(taken.gpus):
                 return Round(reasons=[NODE_OFFERS_NO_GPU])  # nothing to compare after the change
