@@ -46,8 +46,7 @@ from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
 from gpufleet.core.python import python_code
 from gpufleet.run.report_file import REPORT_OPTIONS
-from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
-from gpufleet.verify.inventory import Target, VerifyError, limit_targets, load_targets
+from gpufleet.verify.inventory import Target, limit_targets, load_targets
 
 CONFIG = "config.py"
 # Ctrl-C while pyinfra is imported; a run has handlers of its own
@@ -213,22 +212,16 @@ def deploys_for(targets: Iterable[Target]) -> list[str]:
 
 
 def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
-    """The inventory's targets, or those that the limit names; exits as `choose_targets` does."""
+    """The inventory's targets, or those that the limit names. Raises Stopped."""
     return choose_targets(inventory, limit)[1]
 
 
 def choose_targets(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Target]]:
-    """All targets of the inventory, and those that the limit names. Ends the process with the
-    reason if the inventory cannot be loaded or a limit matches nothing. Raises Stopped for a wrong
-    entry of catalog.d/."""
+    """All targets of the inventory, and those that the limit names. Raises Stopped for a wrong
+    entry of catalog.d/, an unusable inventory or an unmatched limit."""
     require_own_catalog()
-    try:
-        targets = load_targets(inventory)
-        return targets, limit_targets(targets, limit, inventory)
-    except VerifyError as error:
-        click.echo(str(error), err=True)
-        nothing = error.finding.code == LIMIT_MATCHES_NOTHING.code
-        sys.exit(ExitStatus.NOTHING if nothing else ExitStatus.USAGE)
+    targets = load_targets(inventory)
+    return targets, limit_targets(targets, limit, inventory)
 
 
 def exec_pyinfra(

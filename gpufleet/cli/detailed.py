@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.stopped import Stopped
+from gpufleet.core.stopped import Stopped, Unmatched
 
 OPTION_BY_PARAMETER = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # parameter -> option
 
@@ -54,8 +54,9 @@ def _usage_failed(*, wanted: bool) -> Iterator[None]:
             raise UsageFailed(error.format_message(), error.ctx) from error
         raise
     except Stopped as stopped:
-        if wanted:
-            raise UsageFailed("\n".join(map(str, stopped.findings))) from stopped
+        if wanted and not isinstance(stopped, Unmatched):
+            click.echo("\n".join(each.paragraph for each in stopped.findings), err=True)
+            sys.exit(ExitStatus.FAILED)
         raise
     except SystemExit as ended:
         if wanted and ended.code == ExitStatus.USAGE:

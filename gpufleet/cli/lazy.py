@@ -14,7 +14,7 @@ import click
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import NoHome
-from gpufleet.core.stopped import Stopped
+from gpufleet.core.stopped import Stopped, Unmatched
 from gpufleet.core.streams import prepare_streams
 from gpufleet.run.interrupts import ended_by_interrupt
 
@@ -49,8 +49,8 @@ class LazyGroup(click.Group):
             raise click.UsageError(str(error)) from error
         except Stopped as stopped:
             for finding in stopped.findings:
-                click.echo(f"{finding.code} {finding.message}\n  {finding.remedy}", err=True)
-            sys.exit(ExitStatus.USAGE)
+                click.echo(finding.paragraph, err=True)
+            sys.exit(ExitStatus.NOTHING if isinstance(stopped, Unmatched) else ExitStatus.USAGE)
         except click.Abort as error:
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise

@@ -23,15 +23,10 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE, as_argument
 from gpufleet.core.responses import run_within
 from gpufleet.core.secrets import SUDO_PASSWORD
-from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.lifecycle import Reports, requested_reports
-from gpufleet.run.part import (
-    MAX_REASON_CHARS,
-    HostPart,
-)
-from gpufleet.run.report_file import print_run_finding
+from gpufleet.run.part import MAX_REASON_CHARS, HostPart
 from gpufleet.run.whole_run import WholeRun, split_hosts
 from gpufleet.verify.inventory import Target
 
@@ -90,11 +85,7 @@ def run_in_parts(
         raise click.UsageError(
             f"--workers is not possible: what is in {CONTROL_PLANE} must join in one run."
         )
-    try:
-        files = requested_reports()
-    except Stopped as stopped:
-        print_run_finding(stopped.findings[0])
-        sys.exit(ExitStatus.USAGE)
+    files = requested_reports()
     if ask:
         status, planned = _run(request, "plan", targets)
         if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked

@@ -20,13 +20,14 @@ from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
 from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
+from gpufleet.core.stopped import Unmatched
 from gpufleet.core.visible import each_line
-from gpufleet.host.gather import Gathered, GatherProgress, NoInventory, NoSuchHost
+from gpufleet.host.gather import Gathered, GatherProgress, NoSuchHost
 from gpufleet.run.interrupts import interrupt_main_greenlet
 from gpufleet.run.plan_contract import Hosts
 from gpufleet.status.models import SeenHost
 from gpufleet.status.operations import ReadBefore, ReadMore, read_hosts
-from gpufleet.verify.inventory import VerifyError, unmatched_limit
+from gpufleet.verify.inventory import unmatched_limit
 
 
 class Shown(GatherProgress):
@@ -60,8 +61,8 @@ def read_hosts_and_clusters(
     before: ReadBefore | None = None,
     more: ReadMore | None = None,
 ) -> tuple[list[SeenHost], list[Gathered]]:
-    """Hosts, and clusters with their data. Ends the process with the reason if they cannot be read.
-    Raises Stopped for a wrong entry of catalog.d/. `health`, `before`, `more`: see `read_hosts`."""
+    """Hosts, and clusters with their data. Raises Stopped for a wrong entry of catalog.d/, an
+    unusable inventory or an unmatched limit. `health`, `before`, `more`: see `read_hosts`."""
     require_own_catalog()
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
@@ -72,11 +73,7 @@ def read_hosts_and_clusters(
             return read_hosts(inventory, limit, progress, health=health, before=before, more=more)
     except NoSuchHost as error:
         found = unmatched_limit(error.name, inventory, error.hosts, error.groups)
-        click.echo(str(VerifyError(found)), err=True)
-        sys.exit(ExitStatus.NOTHING)
-    except NoInventory as error:
-        click.echo(each_line(str(error)), err=True)
-        sys.exit(ExitStatus.USAGE)
+        raise Unmatched(found) from error
     except (PyinfraError, CliError) as error:
         raise click.UsageError(each_line(str(error))) from error
     except KeyboardInterrupt:

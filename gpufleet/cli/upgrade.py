@@ -86,7 +86,7 @@ def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
             sys.exit(ExitStatus.INTERRUPTED)
         except Stopped as error:
             for finding in error.findings:
-                click.echo(f"{finding.text}\n  {finding.remedy}", err=True)
+                click.echo(finding.paragraph, err=True)
             sys.exit(ExitStatus.FAILED)
 
     return INVENTORY_ARGUMENT(limit_option(PYINFRA_OPTIONS(output_options(inner))))

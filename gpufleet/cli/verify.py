@@ -17,10 +17,11 @@ from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
+from gpufleet.core.stopped import Unmatched
 from gpufleet.core.visible import printed_value
 from gpufleet.node.settings import settings_problems
-from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING, NO_CHECK
-from gpufleet.verify.inventory import Target, VerifyError
+from gpufleet.verify.findings.hosts import NO_CHECK
+from gpufleet.verify.inventory import Target
 from gpufleet.verify.progress import CheckProgress
 
 VERIFY_EPILOG = (
@@ -72,8 +73,7 @@ class Refusal:
 
     def status(self, code: int) -> ExitStatus:
         """gpufleet's exit status for pytest's `code`."""
-        cause = self.cause
-        if isinstance(cause, VerifyError) and cause.finding.code == LIMIT_MATCHES_NOTHING.code:
+        if isinstance(self.cause, Unmatched):
             return ExitStatus.NOTHING
         return VERIFY_STATUSES.get(pytest.ExitCode(code), ExitStatus.FAILED)
 
@@ -149,5 +149,5 @@ def verify(
     if code != pytest.ExitCode.OK:
         click.echo(held.getvalue(), nl=False)
     if code == pytest.ExitCode.NO_TESTS_COLLECTED and expression:
-        click.echo(str(VerifyError(NO_CHECK(expression=expression))), err=True)
+        click.echo(NO_CHECK(expression=expression).paragraph, err=True)
     sys.exit(refusal.status(code))

@@ -1,4 +1,4 @@
-"""The exception that stops one host or cluster."""
+"""The exceptions that stop one host or cluster, or a command."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from gpufleet.core.findings import Finding
 
 
 class Stopped(Exception):
-    """Stops the host or cluster for the reasons in `findings`."""
+    """Stops the host, cluster or command for the reasons in `findings`."""
 
     def __init__(self, *found: Finding) -> None:
         super().__init__("; ".join(map(str, found)))
         self.findings = found
+
+
+class Unmatched(Stopped):
+    """Stops a command whose limit matches nothing."""

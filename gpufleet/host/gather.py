@@ -13,6 +13,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import choose_hosts, is_missing, refuse_unprintable_names
 from gpufleet.core.python import error_place
 from gpufleet.core.secrets import register_secrets_of
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import printed_value
 from gpufleet.facts.model import NodeFacts
 from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
@@ -54,13 +55,6 @@ class NoSuchHost(Exception):
         super().__init__(name)
 
 
-class NoInventory(Exception):
-    """The inventory is missing or has no hosts. The text has the finding's code and remedy."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(f"{finding.code} {finding.message}\n  {finding.remedy}")
-
-
 def gather_facts(
     inventory: str,
     limit: Sequence[str] = (),
@@ -69,7 +63,7 @@ def gather_facts(
 ) -> list[Gathered]:
     """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
 
-    `read`: reads one host; the default reads only its facts. Raises NoSuchHost, NoInventory, and
+    `read`: reads one host; the default reads only its facts. Raises NoSuchHost, Stopped, and
     pyinfra's errors if hosts cannot be connected.
     """
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
@@ -80,7 +74,7 @@ def gather_facts(
     from gpufleet.run.connection import prepare_connections
 
     if is_missing(inventory):
-        raise NoInventory(NO_INVENTORY(path=inventory))
+        raise Stopped(NO_INVENTORY(path=inventory))
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's command does: inventories import their project
@@ -90,9 +84,9 @@ def gather_facts(
     ctx_state.set(state)
     hosts = _load(inventory, cwd)
     if not len(hosts):
-        raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why="it names no host"))
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why="it names no host"))
     if why := refuse_unprintable_names(host.name for host in hosts):
-        raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why=why))
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why=why))
     for host in hosts:
         register_secrets_of(host.data.dict())
     ctx_inventory.set(hosts)
@@ -142,7 +136,7 @@ def _ask(
 
 
 def _load(inventory: str, cwd: str) -> Any:
-    """pyinfra's inventory. Raises NoInventory (GF701) for any error in the user's file. What the
+    """pyinfra's inventory. Raises Stopped (GF701) for any error in the user's file. What the
     file prints goes to standard error: standard output may be JSON."""
     from click import ClickException
     from pyinfra_cli.inventory import make_inventory
@@ -161,7 +155,7 @@ def _load(inventory: str, cwd: str) -> Any:
             why = cause.message
         elif isinstance(cause, SystemExit) and isinstance(cause.code, str):
             why = cause.code  # the inventory's own words
-        raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
 
 
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:

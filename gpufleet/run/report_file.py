@@ -78,7 +78,7 @@ def print_lost(path: object, error: OSError | ValueError) -> None:
 
 def print_run_finding(finding: Finding) -> None:
     """Print a finding about the run itself."""
-    print_error(f"{finding.code} {finding.message}\n  {finding.remedy}")
+    print_error(finding.paragraph)
 
 
 def print_error(text: str) -> None:

@@ -25,19 +25,12 @@ from gpufleet.core.names import fold_names
 from gpufleet.core.process import Process
 from gpufleet.core.python import error_place, python_code
 from gpufleet.core.secrets import register_secrets_of
+from gpufleet.core.stopped import Stopped, Unmatched
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 
 HOST_LIST = "import pyinfra_cli; from gpufleet.run.host_list import print_hosts; print_hosts()"
-
-
-class VerifyError(Exception):
-    """The checks cannot run. Holds the finding with the reason."""
-
-    def __init__(self, finding: Finding) -> None:
-        self.finding = finding
-        super().__init__(f"{finding.code} {finding.message}\n  {finding.remedy}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +65,31 @@ def parse_targets(text: str) -> list[Target]:
 def load_targets(inventory: str) -> list[Target]:
     """Load the inventory with pyinfra, to get the same groups and data as a run.
 
-    Raises VerifyError if the file is missing (GF003) or pyinfra cannot load it (GF701).
+    Raises Stopped if the file is missing (GF003) or pyinfra cannot load it (GF701).
     """
     if is_missing(inventory):
-        raise VerifyError(NO_INVENTORY(path=inventory))
+        raise Stopped(NO_INVENTORY(path=inventory))
     words = ["--json", as_argument(inventory), "debug-inventory"]
     done = Process([*python_code(HOST_LIST), *words], prompts=True).wait()
     why = pyinfra_reason(done.stderr)
     if not done.ok:
-        raise VerifyError(
+        raise Stopped(
             INVENTORY_NOT_FOUND(path=inventory, why=why or done.why or "pyinfra gives no reason")
         )
     try:
         targets = parse_targets(done.stdout)
     except (ValueError, KeyError, TypeError) as error:
         why = f"pyinfra printed no host list ({error})"
-        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
     if not targets:
-        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why or "it has no hosts"))
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why=why or "it has no hosts"))
     if refused := refuse_unprintable_names(target.name for target in targets):
-        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=refused))
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why=refused))
     for target in targets:
         if cluster_named_twice(target.name, target.groups):
-            raise VerifyError(NAMED_TWICE(name=target.name))
+            raise Stopped(NAMED_TWICE(name=target.name))
         if meant := misspelt_cluster_group(target.groups, target.data):
-            raise VerifyError(MISSPELT_GROUP(name=meant))
+            raise Stopped(MISSPELT_GROUP(name=meant))
     return targets
 
 
@@ -116,7 +109,7 @@ def select_targets(
     """The hosts to check, in inventory order.
 
     `limits`: words for choose_hosts. Without --limit: the groups `gpu_nodes` and `gpu_cluster` if
-    the inventory has them, else every host. Raises VerifyError (GF702) if a word matches nothing.
+    the inventory has them, else every host. Raises Unmatched (GF702) if a word matches nothing.
     """
     targets = list(targets)
     managed = [target for target in targets if {NODES_GROUP, CLUSTERS}.intersection(target.groups)]
@@ -129,13 +122,13 @@ def limit_targets(
     inventory: str,
     usual: Sequence[str] | None = None,
 ) -> list[Target]:
-    """The hosts that --limit and --exclude select. Raises VerifyError (GF702)."""
+    """The hosts that --limit and --exclude select. Raises Unmatched (GF702)."""
     try:
         names = choose_hosts({each.name: each.groups for each in targets}, limits, usual)
     except LookupError as error:
         groups = [group for target in targets for group in target.groups]
         hosts = [target.name for target in targets]
-        raise VerifyError(unmatched_limit(str(error.args[0]), inventory, hosts, groups)) from error
+        raise Unmatched(unmatched_limit(str(error.args[0]), inventory, hosts, groups)) from error
     return [target for target in targets if target.name in names]
 
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpufleet.core.stopped import Stopped
 from gpufleet.verify import host_fixture
 from gpufleet.verify.checks import SUBJECTS, is_own, lacks_subject, target_of
 from gpufleet.verify.connection import Connections
-from gpufleet.verify.inventory import Target, VerifyError, load_targets, select_targets
+from gpufleet.verify.inventory import Target, load_targets, select_targets
 from gpufleet.verify.node import CheckedNode
 from gpufleet.verify.probe import HostProbe, Output, Unreachable, Unusable
 from gpufleet.verify.reporting import Reporting, prepare_files
@@ -92,8 +93,8 @@ def _read_targets(config: pytest.Config) -> list[Target]:
     try:
         every = load_targets(inventory)
         found = select_targets(every, config.option.limit, inventory)
-    except VerifyError as error:
-        raise pytest.UsageError(str(error)) from error
+    except Stopped as stopped:
+        raise pytest.UsageError(stopped.findings[0].paragraph) from stopped
     problems, keys = config.hook.pytest_gpufleet_problems, keys_of_nodes(every)
     return [
         replace(

@@ -51,6 +51,11 @@ class Finding:
         """Code and message."""
         return f"{self.code} {self.message}"
 
+    @property
+    def paragraph(self) -> str:
+        """Code and message, and the remedy on a line below."""
+        return f"{self.text}\n  {self.remedy}"
+
     def __str__(self) -> str:
         return f"{self.code} {self.severity.value}: {self.sentences}"
 

@@ -36,7 +36,7 @@ class Unknown(Exception):
 
     def __init__(self, reason: str, *known: Finding) -> None:
         super().__init__(reason)
-        self.text = "\n".join(map(_text, known)) or reason
+        self.text = "\n".join(each.paragraph for each in known) or reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def read_cluster(targets: Sequence[ListedHost]) -> View:
         shown = tuple(parse_members(nodes, pods))
     names = ", ".join(unknown) or "some"
     finding = found.NOT_NODES(nodes=len(nodes), hosts=len(hosts), names=names)
-    missing = _text(finding) if len(nodes) < len(hosts) else ""
+    missing = finding.paragraph if len(nodes) < len(hosts) else ""
     return View(version, shown, troubled, missing)
 
 
@@ -138,15 +138,15 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
             names = gpu_pods(pods)
     except Unknown as error:
         reason = f"{error} These hosts are nodes: {', '.join(nodes)}."
-        return _text(found.GPU_PODS_UNKNOWN(reason=reason)) if nodes else ""
+        return found.GPU_PODS_UNKNOWN(reason=reason).paragraph if nodes else ""
     ours = authority_digests(_file(kubeconfig).read_text("utf-8", "replace"))
     others = [name for name, own in nodes.items() if own and own.isdisjoint(ours)]
     if others:
         reason = f"{kubeconfig} does not trust the authority of the cluster of {', '.join(others)}."
-        return _text(found.GPU_PODS_UNKNOWN(reason=reason))
+        return found.GPU_PODS_UNKNOWN(reason=reason).paragraph
     if not names:
         return ""
-    return _text(found.GPU_PODS_RUN(count=len(names), names=list_names(names)))
+    return found.GPU_PODS_RUN(count=len(names), names=list_names(names)).paragraph
 
 
 def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
@@ -174,7 +174,3 @@ def _readable() -> Iterator[None]:
 
 def _file(path: str) -> Path:
     return expand_user_path(path).absolute()
-
-
-def _text(finding: Finding) -> str:
-    return f"{finding.code} {finding.message}\n  {finding.remedy}"

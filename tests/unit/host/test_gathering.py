@@ -13,9 +13,10 @@ from pyinfra.api.state import StateStage
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_inventory, ctx_state
 
+from gpufleet.core.stopped import Stopped
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import gather as gathering
-from gpufleet.host.gather import Gathered, GatherProgress, NoInventory, NoSuchHost, gather_facts
+from gpufleet.host.gather import Gathered, GatherProgress, NoSuchHost, gather_facts
 from tests.unit.hosts import bare_host
 
 QUICK = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
@@ -117,7 +118,7 @@ def test_an_unknown_name_and_an_inventory_without_hosts_are_errors(
         gather_facts(inventory, ("three",), read)
     assert caught.value.hosts == ["@fake/one", "@fake/two", "@fake/lab"]
     monkeypatch.setattr(gathering, "_load", lambda *about: Inventory(([], {})))
-    with pytest.raises(NoInventory, match="it names no host"):
+    with pytest.raises(Stopped, match="it names no host"):
         gather_facts(inventory, (), read)
-    with pytest.raises(NoInventory, match=r"gone\.py"):
+    with pytest.raises(Stopped, match=r"gone\.py"):
         gather_facts(f"{inventory}/gone.py", (), read)

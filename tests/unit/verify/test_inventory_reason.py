@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.verify.inventory import VerifyError, load_targets, pyinfra_reason
+from gpufleet.core.stopped import Stopped
+from gpufleet.verify.inventory import load_targets, pyinfra_reason
 
 SECRET = "Hunter2Plant"
 MORE = pytest.mark.extended
@@ -52,10 +53,11 @@ def test_the_reason_in_what_pyinfra_prints(printed: str, why: str) -> None:
 
 
 GATHER = """
-from gpufleet.host.gather import NoInventory, gather_facts
+from gpufleet.core.stopped import Stopped
+from gpufleet.host.gather import gather_facts
 try:
     gather_facts("inv.py")
-except NoInventory as error:
+except Stopped as error:
     print(error)
 """
 
@@ -66,7 +68,7 @@ print(len(Session("inv.py", ()).inventory))
 
 
 def of_a_run() -> str:
-    with pytest.raises(VerifyError) as found:
+    with pytest.raises(Stopped) as found:
         load_targets("inv.py")
     return str(found.value)
 
@@ -127,7 +129,7 @@ def test_a_group_with_other_entries_than_hosts_is_refused(tmp_path: Path) -> Non
     """pyinfra would go on without the group: a run would miss these hosts."""
     file = tmp_path / "inv.py"
     file.write_text('all_hosts = ["a"]\ngpu_nodes = ["a b", 3]\n')
-    with pytest.raises(VerifyError, match=r"GF701.*group gpu_nodes has an entry"):
+    with pytest.raises(Stopped, match=r"GF701.*group gpu_nodes has an entry"):
         load_targets(str(file))
 
 

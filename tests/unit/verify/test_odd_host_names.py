@@ -11,14 +11,15 @@ from rich.console import Console
 
 from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import refuse_unprintable_names
+from gpufleet.core.stopped import Stopped
 from gpufleet.host import gather as gathering
-from gpufleet.host.gather import NoInventory, gather_facts
+from gpufleet.host.gather import gather_facts
 from gpufleet.host.shell import explain_finding
 from gpufleet.run.report import HostReport
 from gpufleet.run.report_table import show_report
 from gpufleet.run.step_results import own_line
 from gpufleet.verify.checks import CheckFailed
-from gpufleet.verify.inventory import VerifyError, load_targets
+from gpufleet.verify.inventory import load_targets
 from gpufleet.verify.report import CheckResult, Report
 
 FORGED = "gpu-1\n2 hosts: 0 changed"
@@ -37,9 +38,9 @@ def test_an_inventory_with_such_a_name_is_refused(
 ) -> None:
     loaded = Inventory(([FORGED], {}), {})
     monkeypatch.setattr(gathering, "_load", lambda *about: loaded)
-    with pytest.raises(VerifyError) as refused:
+    with pytest.raises(Stopped) as refused:
         load_targets(inventory)
-    with ctx_state.use(None), ctx_inventory.use(None), pytest.raises(NoInventory) as also:
+    with ctx_state.use(None), ctx_inventory.use(None), pytest.raises(Stopped) as also:
         gather_facts(inventory)
     for error in (refused.value, also.value):
         assert str(error).startswith("GF701 ")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from gpufleet.core.stopped import Stopped
 from gpufleet.verify.connection import Connections, ssh_config, ssh_name
 from gpufleet.verify.inventory import (
     Target,
-    VerifyError,
     load_targets,
     parse_targets,
     select_targets,
@@ -159,10 +159,10 @@ def test_without_the_group_every_host_is_checked() -> None:
 
 
 def test_unknown_limit_names_what_there_is() -> None:
-    there = r"GF702 .* Hosts: a, b, login, @local\. Groups: gpu_nodes, canary, other\.\n"
-    with pytest.raises(VerifyError, match=there):
+    there = r"GF702 .* Hosts: a, b, login, @local\. Groups: gpu_nodes, canary, other\. "
+    with pytest.raises(Stopped, match=there):
         select_targets([*FLEET, target("@local", "@local")], ["c"], "x.py")
-    with pytest.raises(VerifyError, match=r"Correct the name: did you mean canary\?$"):
+    with pytest.raises(Stopped, match=r"Correct the name: did you mean canary\?$"):
         select_targets(FLEET, ["canaries"], "x.py")
 
 
@@ -181,7 +181,7 @@ Host key verification failed."""
 
 
 def test_inventory_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(VerifyError, match=r"GF003 .*none\.py"):
+    with pytest.raises(Stopped, match=r"GF003 .*none\.py"):
         load_targets(str(tmp_path / "none.py"))
 
 
@@ -202,5 +202,5 @@ def test_inventory_that_prints_and_has_objects(
 def test_inventory_that_is_broken(tmp_path: Path) -> None:
     inventory = tmp_path / "broken.py"
     inventory.write_text("hosts = [1 / 0]\n")
-    with pytest.raises(VerifyError, match=r"GF701 .*division by zero"):
+    with pytest.raises(Stopped, match=r"GF701 .*division by zero"):
         load_targets(str(inventory))
