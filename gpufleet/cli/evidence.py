@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import click
-
 from gpufleet import __version__
 from gpufleet.cli.diagnosis import read_fleet
 from gpufleet.cli.output import print_note
-from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import ListedHost
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import list_names
@@ -60,9 +56,6 @@ def judge_with_evidence(
     except OSError as error:
         print_lost(path, error)
         return judged, False
-    except KeyboardInterrupt:
-        click.echo("Interrupted.", err=True)
-        sys.exit(ExitStatus.INTERRUPTED)
     if archive.lost:
         print_run_finding(EVIDENCE_INCOMPLETE(path=path, lost=list_names(archive.lost)))
     if not is_quiet():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
 from gpufleet.cli.output import print_note
 from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.cli.preview import hosts_of_report
-from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
 from gpufleet.core.process import Process
@@ -76,9 +74,6 @@ def read_hosts_and_clusters(
         raise Unmatched(found) from error
     except (PyinfraError, CliError) as error:
         raise click.UsageError(each_line(str(error))) from error
-    except KeyboardInterrupt:
-        click.echo("Interrupted.", err=True)
-        sys.exit(ExitStatus.INTERRUPTED)
     finally:
         progress.live.stop()
 
@@ -93,11 +88,5 @@ def read_clusters(inventory: str, names: Sequence[str]) -> Hosts:
     with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
         report = Path(folder, "report.json")
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
-        run = Process([*python_module("pyinfra"), *words], environment=environment)
-        try:
-            run.wait()
-        except KeyboardInterrupt:
-            run.end()
-            click.echo("Interrupted.", err=True)
-            sys.exit(ExitStatus.INTERRUPTED)
+        Process([*python_module("pyinfra"), *words], environment=environment).wait()
         return hosts_of_report(report) or {}
