@@ -30,10 +30,10 @@ from gpufleet.kubernetes.operations.cluster_view import (
     why_not_destroy,
 )
 from gpufleet.run.cluster_phases import ClusterPhase, nodes_of, run_phases, stack_phase
+from gpufleet.run.part import GPUFLEET
 from gpufleet.run.report_file import JUNIT, REPORT_FILE
 from gpufleet.verify.inventory import Target
 
-VERIFY = "from gpufleet.cli import main; main(prog_name='gpufleet')"
 NODE_SECONDS = "120"  # a node that was NotReady reports it for some 50 s after recovery
 CLUSTER_STATUSES = "Exit status: 0 {success}; 1 {failure}; 2 usage error; 130 interrupted."
 JSON_OPTION = click.option(
@@ -170,12 +170,12 @@ def creation_phases(
     ]
     networks = [target.data.get("kubernetes_network") for target in targets]
     if kubeconfig_of(targets) and "none" not in networks:  # none: the user installs one
-        shown = [*python_code(VERIFY), "cluster", "status", inventory, "--wait", NODE_SECONDS]
+        shown = [*python_code(GPUFLEET), "cluster", "status", inventory, "--wait", NODE_SECONDS]
         phases.append(ClusterPhase("Nodes", shown))
     if any(CLUSTERS in target.groups for target in targets):
         words = pyinfra_arguments(inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options)
         phases.append(stack_phase([*python_module("pyinfra"), *words]))
-    checks = [*python_code(VERIFY), "verify", inventory]
+    checks = [*python_code(GPUFLEET), "verify", inventory]
     return [*phases, ClusterPhase("Checks", checks, checks=True)]
 
 

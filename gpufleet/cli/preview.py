@@ -22,7 +22,7 @@ from gpufleet.core.names import count_noun, group_by_thing
 from gpufleet.core.process import run_in_front
 from gpufleet.core.visible import one_line
 from gpufleet.run.plan_contract import Hosts, contract_of_host, plan_differences
-from gpufleet.run.report_file import FileKind, write_file
+from gpufleet.run.report_file import FileKind, hosts_of_report, report_of_process, write_file
 
 PLAN_FILE = FileKind("a plan of gpufleet", (b'"gpufleet_plan"',))
 SCHEMA = 1  # of plan.schema.json
@@ -37,22 +37,12 @@ def run_preview(
     `own_report`: reports that the environment names belong to the run that follows. `output`: takes
     what the preview prints.
     """
-    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
-        asked = "" if own_report else os.environ.get("GPUFLEET_REPORT", "")
-        report = Path(asked or Path(folder, "report.json"))
-        environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
-        environment |= {"GPUFLEET_JUNIT": ""} if own_report else {}
+    with report_of_process() as (report, environment):
+        if not own_report:
+            report = Path(os.environ.get("GPUFLEET_REPORT") or report)
+            environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
         status = run_in_front(command, environment, output)
         return status, hosts_of_report(report)
-
-
-def hosts_of_report(report: Path) -> Hosts | None:
-    """The hosts and clusters of a report (run/report.schema.json), or None without a report."""
-    try:
-        hosts: Hosts = json.loads(report.read_text("utf-8"))["hosts"]
-    except (OSError, ValueError, LookupError):
-        return None
-    return hosts
 
 
 def preview_before_run(command: Sequence[str], output: IO[str] | None = None) -> Hosts | None:

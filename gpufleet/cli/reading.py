@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
 from gpufleet.cli.output import print_note
 from gpufleet.cli.own_catalog import require_own_catalog
-from gpufleet.cli.preview import hosts_of_report
 from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
 from gpufleet.core.process import Process
@@ -23,6 +19,7 @@ from gpufleet.core.visible import each_line
 from gpufleet.host.gather import Gathered, GatherProgress, NoSuchHost
 from gpufleet.run.interrupts import interrupt_main_greenlet
 from gpufleet.run.plan_contract import Hosts
+from gpufleet.run.report_file import hosts_of_report, report_of_process
 from gpufleet.status.models import SeenHost
 from gpufleet.status.operations import ReadBefore, ReadMore, read_hosts
 from gpufleet.verify.inventory import unmatched_limit
@@ -85,8 +82,6 @@ def read_clusters(inventory: str, names: Sequence[str]) -> Hosts:
     if not is_quiet():
         print_note(f"Reading {count_noun(len(names), 'cluster')}")
     words = pyinfra_arguments(inventory, [deploy_file("preflight")], names, ())
-    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
-        report = Path(folder, "report.json")
-        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
+    with report_of_process() as (report, environment):
         Process([*python_module("pyinfra"), *words], environment=environment).wait()
         return hosts_of_report(report) or {}

@@ -18,7 +18,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.process import Process, run_in_front
 from gpufleet.core.visible import one_line
 from gpufleet.run.report import BAD_STATUSES, host_problems
-from gpufleet.run.report_file import print_error, write_file
+from gpufleet.run.report_file import hosts_of_report, print_error, report_of_process, write_file
 
 SCHEMA = 1
 SUITE = "gpufleet.cluster"
@@ -99,12 +99,9 @@ def run_phases(phases: Sequence[ClusterPhase], file: Path | None, xml: Path | No
 def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[str]]:
     """The hosts that a dry run of the removal would reset or could not read -> the certificate
     authorities of their cluster."""
-    with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
-        report = Path(folder, "report.json")
-        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
+    with report_of_process() as (report, environment):
         Process(dry, environment=environment, prompts=True).wait()
-        data = json.loads(report.read_text("utf-8")) if report.is_file() else {}
-    found: dict[str, Any] = data.get("hosts") or {}
+        found = hosts_of_report(report) or {}
     plans = {
         name: found.get(name, {}).get("plan", {})
         for name in hosts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from gpufleet.core.private_file import write_private
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings
+from gpufleet.run.plan_contract import Hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,23 @@ def write_file(path: Path, text: Callable[[], str]) -> bool:
         print_lost(path, error)
         return False
     return True
+
+
+@contextmanager
+def report_of_process() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A temporary file for the report of a process, and the environment of that process."""
+    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
+        report = Path(folder, "report.json")
+        yield report, {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
+
+
+def hosts_of_report(report: Path) -> Hosts | None:
+    """The hosts and clusters of a report (run/report.schema.json), or None without a report."""
+    try:
+        hosts: Hosts = json.loads(report.read_text("utf-8"))["hosts"]
+    except (OSError, ValueError, LookupError):
+        return None
+    return hosts
 
 
 def print_lost(path: object, error: OSError | ValueError) -> None:

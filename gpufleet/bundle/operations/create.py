@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +37,7 @@ from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.report import BAD_STATUSES, HostReport
+from gpufleet.run.report_file import hosts_of_report, report_of_process
 
 Stops = dict[Finding, tuple[str, ...]]  # why hosts and clusters were stopped, with their names
 
@@ -46,28 +45,15 @@ Stops = dict[Finding, tuple[str, ...]]  # why hosts and clusters were stopped, w
 def collect_packages(command: Sequence[str], folder: Path) -> tuple[int, Stops]:
     """Collect the packages of hosts in the folder, with pyinfra's command for the deploy `bundle`.
     Returns an exit status, and why hosts were stopped."""
-    with (
-        tempfile.TemporaryDirectory(prefix="gpufleet-") as work,
-        tempfile.TemporaryFile("w+") as table,
-    ):
-        report = Path(work, "report.json")
-        own = {"GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
-        own |= {FOLDER_VARIABLE: str(folder.absolute())}
+    with report_of_process() as (report, environment), tempfile.TemporaryFile("w+") as table:
+        environment[FOLDER_VARIABLE] = str(folder.absolute())
         # the table is one of a plan, which says nothing about a bundle
-        status = run_in_front(command, {**os.environ, **own}, table)
-        stopped = _stopped(report)
+        status = run_in_front(command, environment, table)
+        hosts = hosts_of_report(report) or {}
+    parts = [HostReport.from_dict(name, data) for name, data in hosts.items()]
+    stopped = [part for part in parts if part.status in BAD_STATUSES]
     found = group_by_thing((part.name, each) for part in stopped for each in part.findings)
     return status or (ExitStatus.FAILED if stopped else ExitStatus.CONVERGED), found
-
-
-def _stopped(report: Path) -> list[HostReport]:
-    """The hosts that failed or were not reached; none without a report."""
-    try:
-        hosts = json.loads(report.read_text("utf-8"))["hosts"]
-    except (OSError, ValueError, LookupError):
-        return []
-    parts = [HostReport.from_dict(name, data) for name, data in hosts.items()]
-    return [part for part in parts if part.status in BAD_STATUSES]
 
 
 def collect_from_clusters(
