@@ -8,13 +8,8 @@ KUBECONFIG_INVALID = blocker(
     "GF861",
     "Invalid kubeconfig",
     "Kubeconfig {path} cannot be used: {reason}.",
-    "Set cluster_kubeconfig or KUBECONFIG to one with which `kubectl get nodes` works.",
-)
-CONTEXT_UNKNOWN = blocker(
-    "GF862",
-    "Context not in the kubeconfig",
-    "Kubeconfig {path} has no context {context!r}; available: {known}.",
-    "Set cluster_context to one of them. {suggestion}",
+    "Set cluster_kubeconfig or KUBECONFIG to one with which `kubectl get nodes` works, and "
+    "cluster_context to a context of it.",
 )
 API_UNREACHABLE = blocker(
     "GF863",

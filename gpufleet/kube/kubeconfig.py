@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +38,6 @@ IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 
 class KubeconfigError(Exception):
     """An unusable kubeconfig. The text says why."""
-
-
-class UnknownContext(KubeconfigError):
-    """An unknown context. `known`: the names of the existing ones."""
-
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"it has no context {name!r}")
-        self.name = name
-        self.known = known
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +144,10 @@ def _only(name: str, merged: Mapping[str, Mapping[str, Any]]) -> Kubeconfig:
         raise KubeconfigError("it has no current-context")
     context = merged["contexts"].get(name)
     if context is None:
-        raise UnknownContext(name, sorted(merged["contexts"]))
+        close = get_close_matches(name, merged["contexts"], n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(sorted(merged["contexts"])) or "none"
+        raise KubeconfigError(f"it has no context {name!r} (available: {known}{meant})")
     cluster, user = _text(context.get("cluster")), _text(context.get("user"))
     if cluster not in merged["clusters"]:
         raise KubeconfigError(f"context {name!r} names the cluster {cluster!r}, which it lacks")

@@ -129,9 +129,9 @@ def test_no_kubeconfig(tmp_path: Path) -> None:
 
 def test_an_unknown_context(cluster: Cluster) -> None:
     found = problem(KubeAccess(str(cluster.kubeconfig), "sandbx"))
-    assert found.code == "GF862"
+    assert found.code == "GF861"
     assert "available: sandbox" in found.message
-    assert "Did you mean 'sandbox'?" in found.remedy
+    assert "did you mean 'sandbox'?" in found.message
 
 
 def test_a_server_that_is_down(variant: Callable[[Edit], KubeAccess]) -> None:

@@ -140,5 +140,5 @@ def test_every_blocker_is_reported_at_once_and_the_run_fails(
     planned = preflight(monitoring_node_prt=30090)
     assert (planned.returncode, blockers(planned)) == (1, ["GF201"])
     planned = preflight(cluster_context="nobody")
-    assert (planned.returncode, blockers(planned)) == (1, ["GF862"])
+    assert (planned.returncode, blockers(planned)) == (1, ["GF861"])
     assert bench.releases() == {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import (
     Kubeconfig,
     KubeconfigError,
-    UnknownContext,
     kubeconfig_paths,
     open_client,
     read_kubeconfig,
@@ -57,15 +55,6 @@ class KubeAccess:
         paths = kubeconfig_paths(self.kubeconfig)
         try:
             return read_kubeconfig(paths, self.context)
-        except UnknownContext as error:
-            close = get_close_matches(error.name, error.known, n=1)
-            unknown = findings.CONTEXT_UNKNOWN(
-                path=paths,
-                context=error.name,
-                known=", ".join(error.known) or "none",
-                suggestion=f"Did you mean {close[0]!r}?" if close else "",
-            )
-            raise ClusterProblem(unknown) from error
         except KubeconfigError as error:
             reason = str(error).rstrip(".")
             raise ClusterProblem(findings.KUBECONFIG_INVALID(path=paths, reason=reason)) from error
