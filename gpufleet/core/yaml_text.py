@@ -20,7 +20,8 @@ def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _block)
 
 
-def yaml_text(content: Mapping[str, Any]) -> str:
+def yaml_text(content: Mapping[str, Any], *, sort_keys: bool = False) -> str:
     """A manifest or file: keys in their order, text as blocks, lines of about 100 characters."""
-    found = yaml.dump(dict(content), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
-    return str(found)
+    return str(
+        yaml.dump(dict(content), Dumper=_Dumper, sort_keys=sort_keys, width=100, allow_unicode=True)
+    )

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches, unified_diff
 from typing import Any
 
-import yaml
-
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import mask_value
 from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
+from gpufleet.core.yaml_text import yaml_text
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.findings import releases as findings
 
@@ -68,23 +67,10 @@ def shorten_diff(diff: Sequence[str]) -> tuple[str, ...]:
     return (*diff[:MAX_DIFF_LINES], *(tail if more > 0 else []))
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines as a block, line by line."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
-
-
-_Dumper.add_representer(str, _text)
-
-
 def _yaml(values: Any) -> list[str]:
     if not values:
         return []
-    text = yaml.dump(values, Dumper=_Dumper, sort_keys=True, allow_unicode=True)
-    return str(text).rstrip("\n").split("\n")
+    return yaml_text(values, sort_keys=True).rstrip("\n").split("\n")
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
