@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
@@ -43,6 +44,19 @@ def _check_url(value: str) -> str:
             "to world-readable files"
         )
     return value.rstrip("/")
+
+
+def _check_address(text: str) -> str:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        address = None
+    if address is None or "%" in text:
+        raise ValueError("must be an IP address, for example 127.0.0.1, 0.0.0.0 or ::")
+    return str(address)
+
+
+Address = Annotated[str, AfterValidator(_check_address)]
 
 
 def without_login(setting: str) -> AfterValidator:

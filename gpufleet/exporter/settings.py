@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from gpufleet.core.settings import RoleSettings, in_quotes, must_match, whole_version
+from gpufleet.core.settings import Address, RoleSettings, in_quotes, must_match, whole_version
 
 RequestedExporter = Annotated[str, in_quotes("4.8.3"), whole_version("4.8.3")]
 _METRIC_TYPES = ("gauge", "counter", "label", "histogram", "summary", "untyped")
@@ -39,17 +38,6 @@ def _check_counter_setting(text: str) -> str:
     return OUR_COUNTERS if text.strip() == OUR_COUNTERS else _check_counters(text)
 
 
-def _check_address(text: str) -> str:
-    try:
-        address = ip_address(text)
-    except ValueError:
-        address = None
-    if address is None or "%" in text:
-        raise ValueError("must be an IP address, for example 127.0.0.1, 0.0.0.0 or ::")
-    return str(address)
-
-
-Address = Annotated[str, AfterValidator(_check_address)]
 Counters = Annotated[str, AfterValidator(_check_counters)]
 CounterSetting = Annotated[str, AfterValidator(_check_counter_setting)]
 Image = Annotated[

@@ -7,9 +7,9 @@ from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from gpufleet.core.settings import Fingerprint, RoleSettings, Url, must_match
+from gpufleet.core.settings import Address, Fingerprint, RoleSettings, Url, in_quotes, must_match
 from gpufleet.kubernetes.archives import expand_patterns, read_archive
 
 _NUMBER = "(0|[1-9][0-9]*)"
@@ -18,12 +18,6 @@ _VERSION = rf"{_EXACT}|{_NUMBER}\.{_NUMBER}"
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 API_PORT = 6443
-
-
-def _quoted(value: Any) -> Any:
-    if isinstance(value, float):
-        raise ValueError('must be in quotes, as in "1.36": numbers lose their last zeros')
-    return value
 
 
 def _network(value: str) -> str:
@@ -49,12 +43,6 @@ def _endpoint(value: str) -> str:
     return f"{host}:{number}"
 
 
-def _address(value: str) -> str:
-    if not _is_address(value, 4) and not _is_address(value, 6):
-        raise ValueError("must be an address, such as 0.0.0.0, :: or 127.0.0.1")
-    return value
-
-
 def _is_address(text: str, version: int) -> bool:
     try:
         return ip_address(text).version == version and "%" not in text
@@ -63,11 +51,10 @@ def _is_address(text: str, version: int) -> bool:
 
 
 Version = Annotated[
-    str, BeforeValidator(_quoted), must_match(_VERSION, "a minor or a version: 1.36 or 1.36.3")
+    str, in_quotes("1.36"), must_match(_VERSION, "a minor or a version: 1.36 or 1.36.3")
 ]
 Network = Annotated[str, AfterValidator(_network)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
-Address = Annotated[str, AfterValidator(_address)]
 
 
 _PREFIX = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"

@@ -59,7 +59,7 @@ def test_a_user_says_where_kube_proxy_listens() -> None:
 def test_addresses_that_are_refused(address: str) -> None:
     settings, problems = load_node_settings({"kubernetes_metrics_address": address})
     assert settings is None
-    assert "must be an address" in str(problems[0])
+    assert "must be an IP address" in str(problems[0])
 
 
 def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
