@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from gpufleet.core.names import count_noun
@@ -12,7 +11,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.doctor.models import Link, load_steps
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.kube.facts import Workload
-from gpufleet.kube.parse import parse_workload
+from gpufleet.kube.parse import parse_workload, seconds_of
 from gpufleet.kube.pod_reasons import STARTING_REASONS, find_reasons, is_ready_or_done
 
 Item = Mapping[str, Any]
@@ -147,14 +146,6 @@ def ready_changed(pod: Item) -> int:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready: Item = next((each for each in conditions if each["type"] == "Ready"), {})
     return seconds_of(ready.get("lastTransitionTime") or pod["metadata"].get("creationTimestamp"))
-
-
-def seconds_of(time: object) -> int:
-    """A time of the API in seconds since 1970, 0 if it is invalid."""
-    try:
-        return int(datetime.fromisoformat(str(time).replace("Z", "+00:00")).timestamp())
-    except ValueError:
-        return 0
 
 
 def _dead_pod(pod: Item) -> DeadPod:

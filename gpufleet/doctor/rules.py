@@ -8,7 +8,7 @@ from typing import Any
 from gpufleet.core.names import count_noun
 from gpufleet.core.quoting import quote_field
 from gpufleet.doctor.models import Link, Verdict
-from gpufleet.doctor.plugin_pods import seconds_of
+from gpufleet.kube.parse import seconds_of
 from gpufleet.kube.prometheus import DISCOVERY_SECONDS, LoadedRules, PrometheusService
 
 Item = Mapping[str, Any]

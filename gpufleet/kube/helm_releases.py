@@ -16,7 +16,6 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import yaml
@@ -24,7 +23,7 @@ import yaml
 from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef, Revision
 from gpufleet.kube.manifests import load_manifests
 from gpufleet.kube.operated import load_operated_kinds
-from gpufleet.kube.parse import Answer, object_ref
+from gpufleet.kube.parse import Answer, object_ref, seconds_of
 
 RELEASE_TYPE = "helm.sh/release.v1"
 OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; value: the machine that ran helm
@@ -37,7 +36,6 @@ _OPERATED = load_operated_kinds().by_kind
 _KINDS = "|".join(("DaemonSet", "Deployment", "StatefulSet", _CLAIM, *_OPERATED))
 _READ = re.compile(rf"^kind:\s*[\"']?({_KINDS})\b", re.MULTILINE)
 _POLICY = "helm.sh/resource-policy"  # annotation; `keep`: Helm does not delete the object
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 _BROKEN = (
     *(KeyError, TypeError, AttributeError, ValueError, RecursionError),
     *(zlib.error, yaml.YAMLError),
@@ -112,7 +110,7 @@ def decode_release(secret: Answer) -> HelmRelease:
     return replace(
         decoded,
         labels={key: value for key, value in labels.items() if key not in _HELMS_LABELS},
-        created=_seconds(metadata.get("creationTimestamp") or ""),
+        created=seconds_of(metadata.get("creationTimestamp")),
     )
 
 
@@ -154,17 +152,6 @@ def _of(kind: type, data: Any, key: str) -> Any:
     if not isinstance(found, kind):
         raise ValueError(f"it has no {key}")
     return found
-
-
-def _seconds(text: str) -> int:
-    """Converts an RFC 3339 timestamp to seconds since 1970. 0 if it is invalid."""
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return 0
-    try:
-        return int(datetime.fromisoformat(match[1] + match[2].replace("Z", "+00:00")).timestamp())
-    except ValueError:
-        return 0
 
 
 def objects_in(manifest: str, namespace: str) -> tuple[tuple[ObjectRef, ...], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from gpufleet.kube.facts import (
@@ -27,6 +28,7 @@ Answer = Mapping[str, Any]
 
 RELEASE_NAME = "meta.helm.sh/release-name"  # annotations that Helm sets on its objects
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 _CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
 
 
@@ -35,6 +37,16 @@ def parse_version(answer: Answer) -> ServerVersion:
     number = re.match(r"\d+", str(answer["minor"]))
     minor = int(number.group()) if number else 0
     return ServerVersion(int(answer["major"]), minor, str(answer["gitVersion"]))
+
+
+def seconds_of(time: object) -> int:
+    """A time of the API in seconds since 1970, 0 if it is invalid."""
+    match = _TIME.fullmatch(str(time))
+    try:
+        text = match[1] + match[2].replace("Z", "+00:00") if match else ""
+        return int(datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        return 0
 
 
 def true_condition(answer: Answer, kind: str) -> Answer:

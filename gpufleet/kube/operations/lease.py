@@ -23,6 +23,7 @@ from gpufleet.kube import findings
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.kube.parse import seconds_of
 
 NAMESPACE, NAME = "kube-system", "gpufleet"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
@@ -224,9 +225,5 @@ def active_holder(api: ClusterApi) -> str:
         if error.status != _FORBIDDEN:
             raise
         return ""
-    renewed = str(((lease or {}).get("spec") or {}).get("renewTime") or "")
-    try:
-        age = api.clock - datetime.fromisoformat(renewed.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        age = 0
-    return holder_of(lease) if age < 2 * DURATION else ""
+    renewed = seconds_of(((lease or {}).get("spec") or {}).get("renewTime")) or api.clock
+    return holder_of(lease) if api.clock - renewed < 2 * DURATION else ""
