@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
@@ -165,6 +166,7 @@ class ReleasePlan:
     kept: tuple[ObjectRef, ...] = ()  # objects with data that helm must not delete in the upgrade
     strategy: HelmStrategy = HelmStrategy()
     findings: tuple[Finding, ...] = ()
+    archive: Path | None = None  # of its chart, if the plan changes something
 
     @property
     def needed(self) -> bool:

@@ -87,7 +87,7 @@ def test_a_missing_helm_is_downloaded_and_used(
     assert opened.carry_out(opened.plan(place.release()), print).ok
     again = operations.open_cluster("c", access, ours, helm_site=served.url, wait=None)
     assert again.helm.program == opened.helm.program
-    assert again.plan(place.release()).plan.action == "no-op"
+    assert again.plan(place.release()).action == "no-op"
     assert served.requested == [f"/{HELM_ARCHIVE}"]
 
 

@@ -40,8 +40,8 @@ cluster = open_cluster("c", KubeAccess(kubeconfig), ours, helm=helm)
 wanted = Release("one", namespace, "tiny", version, ChartSource("archive", archive),
                  json.loads(values))
 planned = cluster.plan(wanted)
-print(planned.plan.action, flush=True)
-if planned.plan.needed:
+print(planned.action, flush=True)
+if planned.needed:
     outcome = cluster.carry_out(planned, lambda line: print(line, flush=True))
     print(*outcome.findings, sep="\\n")
     sys.exit(0 if outcome.ok else 1)
@@ -180,7 +180,7 @@ def test_a_pending_release_of_another_user_is_left_alone(place: Site) -> None:
     opened.controller = type(opened.controller)(
         "me", opened.controller.now + 16 * 60, opened.controller.helm
     )
-    assert opened.plan(place.release({}, adopt=True)).plan.action == "repair-pending"
+    assert opened.plan(place.release({}, adopt=True)).action == "repair-pending"
 
 
 def test_the_helm_of_a_killed_run_ends_with_it(place: Site) -> None:

@@ -103,9 +103,9 @@ class Site:
         lines: list[str] = []
         opened = self.open(release.name, say=lines.append)
         planned = opened.plan(release)
-        if not planned.plan.needed:
-            return Run(planned.plan, None, lines)
-        return Run(planned.plan, opened.carry_out(planned, lines.append), lines)
+        if not planned.needed:
+            return Run(planned, None, lines)
+        return Run(planned, opened.carry_out(planned, lines.append), lines)
 
     @property
     def apps(self) -> Any:

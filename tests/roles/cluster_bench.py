@@ -23,7 +23,7 @@ from gpufleet.gpu_stack.operations import releases
 from gpufleet.gpu_stack.operations.removal import current_removal
 from gpufleet.gpu_stack.operations.stack import current_stack
 from gpufleet.helm.operations import cluster
-from gpufleet.helm.operations.cluster import PlannedRelease, RunCluster
+from gpufleet.helm.operations.cluster import RunCluster
 from gpufleet.helm.release import CrdStep, ReleasePlan
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.roles.cluster import apply_roles
@@ -66,12 +66,12 @@ class ClusterBench:
         monkeypatch.setattr(releases, "logger", SimpleNamespace(info=self.said.append))
         monkeypatch.setattr(RunCluster, "_complete", lambda _, plan: self._with_chart(plan))
 
-    def _with_chart(self, plan: ReleasePlan) -> PlannedRelease:
+    def _with_chart(self, plan: ReleasePlan) -> ReleasePlan:
         gone = [ref for ref in self.recreated if ref.name == plan.release.name]
         ready = replace(plan.release.ready, operands=None)
         plan = replace(plan, release=replace(plan.release, ready=ready))
         plan = replace(plan, recreate=tuple(gone), crds=tuple(self.crds))
-        return PlannedRelease(plan, Path("chart.tgz"))
+        return replace(plan, archive=Path("chart.tgz"))
 
     def _helm(self, program: Any, kubeconfig: Any, controller: str, lease: Any) -> MemoryHelm:
         return MemoryHelm(self.api, lease, self.fails)

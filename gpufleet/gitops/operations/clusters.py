@@ -87,7 +87,7 @@ def _read_known(name: str, settings: ClusterSettings, saved: SavedFacts | None) 
     if saved:
         return _saved_cluster(saved.clusters[name])
     cluster = open_stack_cluster(name, settings)
-    return KnownCluster(cluster.facts, lambda release: cluster.plan(release).plan)
+    return KnownCluster(cluster.facts, cluster.plan)
 
 
 def _saved_cluster(facts: ClusterFacts) -> KnownCluster:

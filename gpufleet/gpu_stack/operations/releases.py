@@ -16,7 +16,7 @@ from gpufleet.gpu_stack.operations.accesses import open_stack_cluster
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.chart_values import shorten_diff
 from gpufleet.helm.findings.releases import KIND_MISSING
-from gpufleet.helm.operations.cluster import PlannedRelease, RunCluster
+from gpufleet.helm.operations.cluster import RunCluster
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.facts import ClusterFacts
@@ -124,19 +124,18 @@ def apply_release(
     A blocker stops the whole cluster before this run changes it, with the blockers of the `later`
     releases. A preview continues with them itself.
     """
-    planned = run.cluster.plan(release)
-    plan = planned.plan
+    plan = run.cluster.plan(release)
     if run.preview and run.blocked:
         plan = replace(plan, findings=_after_blocked(plan))
     run.note(plan)
     if run.preview:
         run.blocked = run.blocked or plan.action == "blocked"
     elif plan.blockers:
-        plans = [run.cluster.plan(each).plan for each in later]
+        plans = [run.cluster.plan(each) for each in later]
         found = [each for plan in plans for each in _after_blocked(plan) if each.blocks]
         RunReport.of(state).block(host, found)
     else:
-        _apply(sentence, run, planned)
+        _apply(sentence, run, plan)
 
 
 def _after_blocked(plan: ReleasePlan) -> tuple[Finding, ...]:
@@ -145,37 +144,36 @@ def _after_blocked(plan: ReleasePlan) -> tuple[Finding, ...]:
 
 
 @host_operation
-def _apply(run: ClusterRun, planned: PlannedRelease) -> Commands:
+def _apply(run: ClusterRun, plan: ReleasePlan) -> Commands:
     """
     Apply the plan of one Helm release and wait until it is ready.
 
     + run: the cluster
-    + planned: the release's plan
+    + plan: the release's plan
     """
-    plan = planned.plan
     if plan.changes:
-        yield FunctionCommand(_carry_out, (run, planned), {})
+        yield FunctionCommand(_carry_out, (run, plan), {})
         return
     if plan.needed and state.is_executing:  # waiting changes nothing, so no command is needed
-        _carry_out(state, host, run, planned)
+        _carry_out(state, host, run, plan)
         return
     host.noop(f"{plan.release.name}: {plan.reason}")
 
 
-def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedRelease) -> bool:
+def _carry_out(state: State, host: Host, run: ClusterRun, plan: ReleasePlan) -> bool:
     """Carry out the plan. Raises ClusterProblem with the blockers if it is not completed.
 
     pyinfra uses the return value only of a function that takes `state` and `host`.
     """
     if not state.config.DIFF:
-        planned = replace(planned, plan=replace(planned.plan, diff=shorten_diff(planned.plan.diff)))
-    outcome = run.cluster.carry_out(planned, _say(host))
+        plan = replace(plan, diff=shorten_diff(plan.diff))
+    outcome = run.cluster.carry_out(plan, _say(host))
     known = run.report.findings
     known += [found for found in outcome.findings if found not in known]
     if not outcome.ok:
         raise ClusterProblem(*(found for found in outcome.findings if found.blocks))
-    if planned.plan.changes:
-        run.report.seen[planned.plan.release.name] = planned.plan.release.version
+    if plan.changes:
+        run.report.seen[plan.release.name] = plan.release.version
     return True
 
 

@@ -42,14 +42,6 @@ from gpufleet.kube.operations.lease import active_holder, take_lease
 from gpufleet.kube.private_folder import private_folder
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRelease:
-    """A plan, and the archive of its chart if the plan changes something."""
-
-    plan: ReleasePlan
-    archive: Path | None = None
-
-
 @dataclass(slots=True)
 class RunCluster:
     """One cluster during a run. `name`: its name in the inventory."""
@@ -61,19 +53,19 @@ class RunCluster:
     controller: Controller
     added_apis: set[str] = field(default_factory=set)  # by the CRDs of planned releases
 
-    def plan(self, release: Release) -> PlannedRelease:
+    def plan(self, release: Release) -> ReleasePlan:
         """The complete plan of a release. Its chart is downloaded and rendered only if something
         changes. Raises nothing: obstacles are in the plan's findings."""
         plan = plan_release(release, self.facts, self.controller, helm_catalog())
         if not plan.changes:
-            return PlannedRelease(plan)
+            return plan
         try:
             return self._complete(plan)
         except ClusterProblem as problem:
             found = (*plan.findings, *problem.findings)
-            return PlannedRelease(replace(plan, action="blocked", findings=found))
+            return replace(plan, action="blocked", findings=found)
 
-    def _complete(self, plan: ReleasePlan) -> PlannedRelease:
+    def _complete(self, plan: ReleasePlan) -> ReleasePlan:
         archive = chart_archive(plan.release, self.helm, helm_cache())
         content = read_chart(archive, plan.release)
         crds = list(content.all_crds(plan.release.values))
@@ -85,16 +77,15 @@ class RunCluster:
         plan = with_findings(plan, refused_pods(self.api, plan, objects, self.facts))
         rendered = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
         self.added_apis |= {api for crd in (*crds, *rendered) for api in apis_of(crd)}
-        return PlannedRelease(plan, archive)
+        return replace(plan, archive=archive)
 
     def render(self, release: Release, archive: Path) -> list[dict[str, Any]]:
         """The objects of a release as helm renders them for this cluster. Raises ClusterProblem."""
         return render_release(self.helm, self.facts, self.added_apis, release, archive)
 
-    def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> ReleaseOutcome:
+    def carry_out(self, plan: ReleasePlan, say: Callable[[str], None]) -> ReleaseOutcome:
         """Apply the plan of a release. Raises nothing."""
-        run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
-        return run.carry_out()
+        return ReleaseRun(plan, self.api, self.helm, self.facts, say).carry_out()
 
     def uninstall(self, release: HelmRelease, timeout: int) -> Finding | None:
         """Uninstall a release, and wait until its objects are deleted. Returns the finding of a

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -48,10 +47,9 @@ class ReleaseOutcome:
 
 @dataclass(slots=True)
 class ReleaseRun:
-    """Applies the plan of one release. `archive`: its chart, or None if nothing changes."""
+    """Applies the plan of one release."""
 
     plan: ReleasePlan
-    archive: Path | None
     api: ClusterApi
     helm: Helm
     facts: ClusterFacts
@@ -118,11 +116,11 @@ class ReleaseRun:
                     raise
 
     def _upgrade(self, outcome: ReleaseOutcome) -> bool:
-        assert self.archive is not None, "a plan that changes something has its chart"
+        assert self.plan.archive is not None, "a plan that changes something has its chart"
         wanted, before = self.plan.release, self.plan.before
         adopted = before is not None and not is_our_release(before)
         result = self.helm.upgrade(
-            wanted, self.archive, self.plan.strategy, HELM_TIMEOUT, adopted=adopted
+            wanted, self.plan.archive, self.plan.strategy, HELM_TIMEOUT, adopted=adopted
         )
         if result.ok:
             outcome.findings += dropped_fields(result.stderr, wanted)

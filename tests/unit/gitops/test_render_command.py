@@ -65,7 +65,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> dict[str, ClusterFacts]:
             planned = plan_release(release, facts, me, helm_catalog())
             missing = KIND_MISSING(release=release.ref, kind="Thing", version="v1")
             notes = (missing,) if name == "odd" else ()
-            return SimpleNamespace(plan=replace(planned, findings=(*planned.findings, *notes)))
+            return replace(planned, findings=(*planned.findings, *notes))
 
         return SimpleNamespace(facts=facts, plan=plan)
 
