@@ -11,6 +11,7 @@ from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.readiness import report_left_out, with_labels
 from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease
+from gpufleet.kube.objects import POD_SECURITY_LABEL
 from gpufleet.kube.parse import object_ref, placement_of
 from gpufleet.kube.scheduling import fitting_nodes, why_none
 
@@ -24,7 +25,7 @@ def find_obstacles(
     space = facts.namespaces.get(wanted.namespace)
     if space and space.terminating:
         yield findings.NAMESPACE_ENDS(namespace=space.name)
-    level = space.pod_security.get("enforce") if space else None
+    level = space.labels.get(POD_SECURITY_LABEL) if space else None
     if level in STRICT:
         yield findings.POD_SECURITY(namespace=wanted.namespace, level=level, release=wanted.ref)
     if found is None:

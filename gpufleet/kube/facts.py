@@ -210,10 +210,9 @@ class ClusterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace. `pod_security`: mode (enforce, audit, warn) -> level; `labels`: all others."""
+    """A namespace."""
 
     name: str
-    pod_security: Mapping[str, str]
     terminating: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from gpufleet.core.masks import flat_lines
 from gpufleet.kube.keepers import Keeper, keeper_of
 
-POD_SECURITY_PREFIX = "pod-security.kubernetes.io/"
+POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"  # of a namespace
 MAX_SHOWN_FIELDS = 5  # of a changed object
 NOT_LISTED = ("apiVersion", "kind")  # the API leaves them out of the items of a list
 FIELD_MANAGER = "gpufleet"  # field manager of applied fields
@@ -69,7 +69,7 @@ class ObjectChange:
 
 def namespace_body(name: str) -> dict[str, Any]:
     """A namespace of gpufleet's. Its pods may use ports, network and device nodes of their node."""
-    labels = {f"{POD_SECURITY_PREFIX}enforce": "privileged", **MANAGED_BY_LABELS}
+    labels = {POD_SECURITY_LABEL: "privileged", **MANAGED_BY_LABELS}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 

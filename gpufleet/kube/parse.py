@@ -22,7 +22,6 @@ from gpufleet.kube.facts import (
     WorkloadKind,
 )
 from gpufleet.kube.keepers import keeper_of
-from gpufleet.kube.objects import POD_SECURITY_PREFIX
 
 Answer = Mapping[str, Any]
 
@@ -194,18 +193,10 @@ def placement_of(spec: Answer) -> Placement:
 
 
 def parse_namespace(answer: Answer) -> Namespace:
-    labels = answer["metadata"].get("labels") or {}
     return Namespace(
         name=answer["metadata"]["name"],
-        pod_security={
-            key.removeprefix(POD_SECURITY_PREFIX): level
-            for key, level in labels.items()
-            if key.startswith(POD_SECURITY_PREFIX) and not key.endswith("-version")
-        },
         terminating=(answer.get("status") or {}).get("phase") == "Terminating",
-        labels={
-            key: value for key, value in labels.items() if not key.startswith(POD_SECURITY_PREFIX)
-        },
+        labels=answer["metadata"].get("labels") or {},
     )
 
 

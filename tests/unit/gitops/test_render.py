@@ -280,7 +280,7 @@ def test_no_namespace_is_pruned_with_all_that_is_in_it(tmp_path: Path) -> None:
 
 
 def test_a_namespace_of_others_is_not_rendered(tmp_path: Path) -> None:
-    theirs = {"monitoring": Namespace("monitoring", {})}
+    theirs = {"monitoring": Namespace("monitoring")}
     render_saved(tmp_path, {"lab": replace(FACTS, namespaces=theirs)})
     assert prerequisites(tmp_path) == {("Namespace", "node-feature-discovery")}
 

@@ -24,7 +24,7 @@ OURS = {"matchLabels": {"app.kubernetes.io/managed-by": "gpufleet"}}
 def there(selector: Any, namespace: str = "infra", **labels: str) -> ClusterFacts:
     """A cluster with a Prometheus, and with the namespace monitoring if it has labels."""
     spec = {"serviceMonitorSelector": {}, "ruleSelector": {}, **dict.fromkeys(KEYS, selector)}
-    spaces = {"monitoring": Namespace("monitoring", {}, labels=labels)} if labels else {}
+    spaces = {"monitoring": Namespace("monitoring", labels=labels)} if labels else {}
     return replace(
         FACTS,
         prometheuses=(PrometheusInstance(namespace, "main", spec),),

@@ -22,6 +22,7 @@ from gpufleet.helm.release import STALE_SECONDS, ChartSource, HelmVersion, Relea
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.answers import cluster_facts
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Namespace, NodePort, ReleaseRef, Revision
+from gpufleet.kube.objects import POD_SECURITY_LABEL
 
 CAPTURES = Path(__file__).parents[1] / "kube" / "captures"
 NOW = 1_800_000_000
@@ -233,16 +234,16 @@ def test_a_newer_chart_stays(facts: ClusterFacts) -> None:
 
 
 @pytest.mark.parametrize(
-    ("modes", "fits"),
+    ("labels", "fits"),
     [
-        ({"enforce": "restricted"}, False),
-        ({"enforce": "baseline"}, False),
-        ({"enforce": "privileged"}, True),
-        ({"warn": "restricted"}, True),
+        ({POD_SECURITY_LABEL: "restricted"}, False),
+        ({POD_SECURITY_LABEL: "baseline"}, False),
+        ({POD_SECURITY_LABEL: "privileged"}, True),
+        ({"pod-security.kubernetes.io/warn": "restricted"}, True),
     ],
 )
-def test_pod_security(facts: ClusterFacts, modes: dict[str, str], fits: bool) -> None:
-    strict = {"strict": Namespace("strict", modes)}
+def test_pod_security(facts: ClusterFacts, labels: dict[str, str], fits: bool) -> None:
+    strict = {"strict": Namespace("strict", labels=labels)}
     found = plan(release("new", namespace="strict"), replace(facts, namespaces=strict))
     assert (found.action, codes(found)) == (("install", []) if fits else ("blocked", ["GF835"]))
 

@@ -33,6 +33,7 @@ from gpufleet.kube.facts import (
 )
 from gpufleet.kube.helm_releases import objects_in
 from gpufleet.kube.node_answers import DRA_LABEL, gpu_pods_by_node, parse_node
+from gpufleet.kube.objects import POD_SECURITY_LABEL
 from gpufleet.kube.parse import parse_version, parse_workload
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("cluster-*.answers.json"))
@@ -79,7 +80,7 @@ def test_known_contents_of_the_captures(name: str) -> None:
     assert [p.service for p in known.node_ports if p.port == 30090]
     assert len(known.prometheuses) == 1
     assert known.prometheuses[0].spec["serviceMonitorSelector"] == {}
-    assert known.namespaces["strict"].pod_security == {"enforce": "baseline"}
+    assert known.namespaces["strict"].labels[POD_SECURITY_LABEL] == "baseline"
 
 
 @pytest.mark.parametrize("name", BY_NAME)
