@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -29,9 +28,9 @@ from gpufleet.catalog.operations.write import make_patch
 from gpufleet.catalog.sources import list_sources
 from gpufleet.cli.detailed import CheckCommand
 from gpufleet.cli.output import prepare_output, print_note
+from gpufleet.cli.reading import Shown
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
 from gpufleet.core.secrets import register_secret
 from gpufleet.core.visible import one_line
@@ -110,22 +109,12 @@ def split_mirror(url: str) -> tuple[str, RepositoryLogin | None]:
 
 def _read(reader: SourceReader, sources: Sequence[LiveSource]) -> list[Reading | Unread]:
     """Read every source, with progress on standard error. In the order of `sources`."""
-    done, started, total = [0], time.monotonic(), count_noun(len(sources), "source")
-
-    def line() -> str:
-        return f"Read {done[0]} of {total}, {time.monotonic() - started:.0f} s"
-
-    def count() -> None:
-        done[0] += 1
-
-    live = LiveProgress(lambda width, height: [line()], line)
-    if not live.terminal and not is_quiet():
-        print_note(f"Reading {total}")
-    live.start()
+    progress = Shown("source")
+    progress.began(len(sources))
     try:
-        results = list(reader.read_all(sources, count))
+        results = list(reader.read_all(sources, progress.answered))
     finally:
-        live.stop()
+        progress.live.stop()
     order = {source: number for number, source in enumerate(sources)}
     return sorted(results, key=lambda each: order[each.source])
 

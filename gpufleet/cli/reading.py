@@ -28,24 +28,24 @@ from gpufleet.verify.inventory import unmatched_limit
 class Shown(GatherProgress):
     """One live line on a terminal; otherwise, a line from time to time."""
 
-    def __init__(self) -> None:
-        self.hosts = self.done = 0
+    def __init__(self, noun: str = "host") -> None:
+        self._noun, self._total, self._done = noun, "", 0
         self._start = time.monotonic()
         self.live = LiveProgress(lambda width, height: [self.line], lambda: self.line)
 
     def began(self, hosts: int) -> None:
-        self.hosts = hosts
+        self._total = count_noun(hosts, self._noun)
         if not self.live.terminal and not is_quiet():
-            print_note(f"Reading {count_noun(hosts, 'host')}")
+            print_note(f"Reading {self._total}")
         self.live.start()
 
     def answered(self) -> None:
-        self.done += 1
+        self._done += 1
 
     @property
     def line(self) -> str:
         seconds = time.monotonic() - self._start
-        return f"Read {self.done} of {count_noun(self.hosts, 'host')}, {seconds:.0f} s"
+        return f"Read {self._done} of {self._total}, {seconds:.0f} s"
 
 
 def read_hosts_and_clusters(
