@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpufleet.core.visible import one_line
-from gpufleet.kube.node_answers import count_of, parse_node
+from gpufleet.kube.node_answers import count_of, is_gpu, parse_node, uses_gpus
 from gpufleet.kube.parse import Answer, true_condition
 
 ROLE_LABEL = "node-role.kubernetes.io/"
-GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")
 ENDED = ("Succeeded", "Failed")
 
 
@@ -57,7 +56,7 @@ def unknown_hosts(nodes: Iterable[Answer], hosts: Mapping[str, str]) -> list[str
 def gpu_pods(pods: Iterable[Answer]) -> list[str]:
     """namespace/name of the pods that hold GPUs on a node, and of those that hold devices by claims
     of resources, which may be GPUs."""
-    return sorted(_name(pod) for pod in pods if _spec(pod).get("nodeName") and _holds(pod))
+    return sorted(_name(pod) for pod in pods if uses_gpus(pod, claims=True))
 
 
 def unready_pods(pods: Iterable[Answer], namespaces: Sequence[str]) -> list[str]:
@@ -84,9 +83,7 @@ def _member(node: Answer, used: Mapping[str, int]) -> NodeMember:
         reason=one_line(reason),
         part="control-plane" if f"{ROLE_LABEL}control-plane" in parsed.labels else "worker",
         version=one_line(str((status.get("nodeInfo") or {}).get("kubeletVersion") or "")),
-        gpus=sum(
-            count for name, count in parsed.allocatable.items() if name.startswith(GPU_RESOURCES)
-        ),
+        gpus=sum(count for name, count in parsed.allocatable.items() if is_gpu(name)),
         used=used[parsed.name],
         cordoned=bool((node.get("spec") or {}).get("unschedulable")),
     )
@@ -100,15 +97,8 @@ def _requested(pod: Answer) -> int:
     spec = _spec(pod)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         limits = (container.get("resources") or {}).get("limits") or {}
-        found += sum(
-            count_of(str(count)) for name, count in limits.items() if name.startswith(GPU_RESOURCES)
-        )
+        found += sum(count_of(str(count)) for name, count in limits.items() if is_gpu(name))
     return found
-
-
-def _holds(pod: Answer) -> bool:
-    claims = bool(_spec(pod).get("resourceClaims")) and not _ended(pod)
-    return claims or _requested(pod) > 0
 
 
 def _ended(pod: Answer) -> bool:
