@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from collections import Counter
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import click
 import gevent
@@ -32,6 +32,9 @@ from gpufleet.core.progress import (
 from gpufleet.run.invocation import Invocation, read_invocation
 from gpufleet.run.last_line import LastLine
 
+if TYPE_CHECKING:  # it imports this module
+    from gpufleet.run.reporting import RunReport
+
 LOGS = 20  # maximum number of logs to read at a time
 LOG_LINE_SECONDS = 2.0  # seconds that a heartbeat line waits for a read
 STAGES: dict[StateStage, Stage] = {
@@ -49,21 +52,10 @@ LAST_WORDS = re.compile(r"No hosts remaining!|Over .*% of hosts failed \(.*%\)")
 ENDED_EARLY = "{why}. The run ends here: see the table below for the reason."
 
 
-class DisplayedRun(Protocol):
-    """The state of a run that the display needs."""
-
-    state: State
-    began: dict[str, float]  # host -> start of its current operation
-    carried_out: Counter[str]  # host -> number of its operations that are done
-    touched: set[str]  # hosts with a started operation
-
-    def was_examined(self, name: str) -> bool: ...
-
-
 class Display:
     """The progress of one run, read from pyinfra's state whenever lines are drawn."""
 
-    def __init__(self, run: DisplayedRun) -> None:
+    def __init__(self, run: RunReport) -> None:
         self._run, self._state = run, run.state
         self._start = time.monotonic()
         self._operations_began: dict[str, float] = {}
