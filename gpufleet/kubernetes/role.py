@@ -11,9 +11,9 @@ from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import ClusterHost, NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.kubernetes.conclude import conclude_kubernetes
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.findings import cluster as found
+from gpufleet.kubernetes.images import with_archives
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.notes import JOINED, KUBELET, KUBERNETES_BEGUN_PATH, MODULES, NODE, SYSCTLS
@@ -27,7 +27,8 @@ from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import Place, PlaceQuestion
 from gpufleet.role.protocol import RemovalContext, Role, RoleContext, prefix_role, repository_name
-from gpufleet.role.result import RoleResult
+from gpufleet.role.result import RoleResult, file_digests
+from gpufleet.toolkit.record import ChangesPart, FilePart
 
 
 class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
@@ -179,6 +180,30 @@ def check_version_skew(version: str, plane: NodeFacts) -> Iterator[Finding]:
         return
     if version_tuple(version)[:2] > version_tuple(kubelet.upstream)[:2]:
         yield found.VERSION_AHEAD(installed=version, cluster=kubelet.upstream)
+
+
+def conclude_kubernetes(
+    settings: KubernetesSettings,
+    facts: NodeFacts,
+    plan: KubernetesPlan,
+    found: PackageTransaction | None,
+) -> RoleResult:
+    """The state of the host after the run. `found`: the transaction, if one ran."""
+    old = facts.provenance.entry(KubernetesEntry)
+    version = found.version if found else plan.before
+    part = old.containerd
+    if made := plan.containerd:
+        part = FilePart(config=made.config, changes=ChangesPart.of(made.record))
+    entry = KubernetesEntry(
+        version=version,
+        part=plan.part,
+        network=plan.network,
+        containerd=part,
+        packages=plan.transaction.versions(found, old),
+        held=settings.hold,
+        **with_archives(settings.image_archives, old),
+    )
+    return RoleResult(entry, file_digests(plan.wanted_files), version)
 
 
 ROLE = KubernetesRole()

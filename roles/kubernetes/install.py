@@ -7,12 +7,12 @@ from gpufleet.core.render import render_template
 from gpufleet.host import files
 from gpufleet.host.operation import host_role
 from gpufleet.kubernetes.access import leads_elsewhere
-from gpufleet.kubernetes.conclude import conclude_kubernetes
 from gpufleet.kubernetes.operations import control_planes, images, joining
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
+from gpufleet.kubernetes.role import conclude_kubernetes
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import RunNode
