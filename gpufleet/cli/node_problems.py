@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from gpufleet.core.yaml_text import yaml_text
-from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import monitor_files
+from gpufleet.monitoring.node_problems import load_node_problems, monitor_files
 
 
 @click.command("node-problems")

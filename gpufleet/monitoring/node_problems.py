@@ -7,18 +7,64 @@ https://github.com/kubernetes/node-problem-detector/blob/master/docs/custom_plug
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.render import TEMPLATES_FOLDER
 from gpufleet.helm.builder import DETECTOR, ReleaseBuilder, chart_values
+from gpufleet.helm.chart_models import Signs
 from gpufleet.helm.release import Release
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.monitors import MonitorPlan
-from gpufleet.monitoring.node_problem_models import Check, NodeProblems, load_node_problems
 from gpufleet.monitoring.settings import MonitoringSettings
 
 SCRIPTS = TEMPLATES_FOLDER / "monitoring" / "node-problems"
+
+
+class Fine(Entry):
+    """Reason and message of a condition of a healthy node."""
+
+    reason: str
+    message: str
+
+
+class Check(Entry):
+    """A script and its arguments. `xids`: a class of xids.yaml, or "except" for no class."""
+
+    reason: str
+    script: str
+    arguments: tuple[str, ...] = ()
+    xids: str | None = None
+
+
+class NodeCondition(Check, Sourced):
+    """A condition of the node. `held`: its script gets the seconds that a log line counts."""
+
+    type: str
+    held: bool = False
+    fine: Fine
+
+
+class NodeProblems(Sourced):
+    """node_problems.yaml; `interval`, `timeout` and `hold` are seconds."""
+
+    as_of: date
+    folder: str
+    shell: str
+    monitor: str
+    interval: int
+    timeout: int
+    output: int
+    host: str
+    hold: int
+    conditions: tuple[NodeCondition, ...]
+    events: tuple[Check, ...]
+    signs: Signs
+
+
+load_node_problems = entry_loader(NodeProblems, "monitoring/node_problems")
 
 
 def plan_detector(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import DETECTOR, monitor_files
+from gpufleet.monitoring.node_problems import DETECTOR, load_node_problems, monitor_files
 from gpufleet_sandbox.cluster.build import program
 from gpufleet_sandbox.cluster.processes import Process, end, start
 from gpufleet_sandbox.paths import cache_dir

@@ -10,8 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import SCRIPTS, monitor_config
+from gpufleet.monitoring.node_problems import SCRIPTS, load_node_problems, monitor_config
 
 LOGS = Path(__file__).parent / "kmsg"
 GPU, OTHER = "0000:3b:00.0", "0000:86:00.0"

@@ -13,8 +13,13 @@ from gpufleet.cli import main
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import DETECTOR, SCRIPTS, monitor_config, monitor_files
+from gpufleet.monitoring.node_problems import (
+    DETECTOR,
+    SCRIPTS,
+    load_node_problems,
+    monitor_config,
+    monitor_files,
+)
 from tests.unit.gpu_stack.gpu_clusters import FACTS, OLD, codes, names, stack, values, work
 
 CATALOG = load_node_problems()
