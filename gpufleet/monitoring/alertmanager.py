@@ -16,29 +16,25 @@ DEFAULT_RECEIVER = "default"
 NOBODY_RECEIVER = "gpufleet-nobody"  # a receiver without integrations, for alerts that are not sent
 
 
-class ReceiversError(Exception):
-    """The receivers are invalid; the text says why, without quoting them."""
-
-
 def parse_receivers(text: str) -> list[dict[str, Any]]:
     """Alertmanager's receivers, as a Secret's receivers.yaml holds them.
 
-    Raises ReceiversError where they are no such list; its text repeats nothing of a receiver but
+    Raises ValueError where they are no such list; its text repeats nothing of a receiver but
     names.
     """
     try:
         receivers = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ReceiversError(f"its {RECEIVERS_KEY} is no YAML") from error
+        raise ValueError(f"its {RECEIVERS_KEY} is no YAML") from error
     if not isinstance(receivers, list) or not all(
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in receivers
     ):
-        raise ReceiversError(f"its {RECEIVERS_KEY} is no list of receivers with a name each")
+        raise ValueError(f"its {RECEIVERS_KEY} is no list of receivers with a name each")
     names = [one["name"] for one in receivers]
     if len(set(names)) < len(names):
-        raise ReceiversError("a name is there twice")
+        raise ValueError("a name is there twice")
     if DEFAULT_RECEIVER not in names:
-        raise ReceiversError(f"none of its receivers is named {DEFAULT_RECEIVER}")
+        raise ValueError(f"none of its receivers is named {DEFAULT_RECEIVER}")
     return receivers
 
 

@@ -20,7 +20,6 @@ from gpufleet.monitoring.alertmanager import (
     CONFIG_KEY,
     CONFIG_SECRET,
     RECEIVERS_KEY,
-    ReceiversError,
     alertmanager_config,
     parse_receivers,
 )
@@ -65,7 +64,7 @@ def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
         return RECEIVERS_WRONG(secret=secret, why=f"has no key {RECEIVERS_KEY}")
     try:
         config = alertmanager_config(parse_receivers(content[RECEIVERS_KEY]))
-    except ReceiversError as error:
+    except ValueError as error:
         return RECEIVERS_WRONG(secret=secret, why=str(error))
     return yaml.safe_dump(config, sort_keys=True)
 

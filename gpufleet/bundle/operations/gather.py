@@ -13,9 +13,9 @@ from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.bundle import findings
 from gpufleet.bundle.lists import (
+    UNREADABLE,
     HostFile,
     RpmRepository,
-    UnreadableListError,
     apt_packages,
     cached_repositories,
     has_package,
@@ -185,10 +185,10 @@ def _listed(repository: RpmRepository, ask: FactReader) -> dict[str, BundleFile]
     primary = repository.primary
     if primary is None:
         raise Stopped(findings.SOURCE_UNKNOWN(what=f"the list of {repository.url}"))
+    data = b"".join(_pieces(ask, primary.path))
     try:
-        data = b"".join(_pieces(ask, primary.path))
         return listed_packages(repository.url, data, primary.path)
-    except UnreadableListError as error:
+    except UNREADABLE as error:
         what = f"the list of {repository.url} ({error})"
         raise Stopped(findings.SOURCE_UNKNOWN(what=what)) from error
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from gpufleet.bundle.lists import (
+    UNREADABLE,
     HostFile,
-    UnreadableListError,
     apt_packages,
     cached_repositories,
     has_package,
@@ -136,7 +136,7 @@ def test_a_list_names_packages_by_their_digest(name: str, pack: Callable[[bytes]
     ],
 )
 def test_a_damaged_list_is_refused(data: bytes, name: str) -> None:
-    with pytest.raises(UnreadableListError):
+    with pytest.raises(UNREADABLE):
         listed_packages("http://mirror/el9/", data, name)
 
 
