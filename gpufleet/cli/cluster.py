@@ -29,7 +29,7 @@ from gpufleet.kubernetes.operations.cluster_view import (
     not_one_cluster,
     why_not_destroy,
 )
-from gpufleet.run.cluster_phases import ClusterPhase, nodes_of, run_phases, stack_phase
+from gpufleet.run.cluster_phases import ClusterPhase, nodes_of, run_phases
 from gpufleet.run.part import GPUFLEET
 from gpufleet.run.report_file import JUNIT, REPORT_FILE
 from gpufleet.verify.inventory import Target
@@ -174,7 +174,7 @@ def creation_phases(
         phases.append(ClusterPhase("Nodes", shown))
     if any(CLUSTERS in target.groups for target in targets):
         words = pyinfra_arguments(inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options)
-        phases.append(stack_phase([*python_module("pyinfra"), *words]))
+        phases.append(ClusterPhase("GPU stack", [*python_module("pyinfra"), *words], again=True))
     checks = [*python_code(GPUFLEET), "verify", inventory]
     return [*phases, ClusterPhase("Checks", checks, checks=True)]
 

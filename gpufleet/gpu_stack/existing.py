@@ -46,12 +46,12 @@ def offering_nodes(build: StackBuilder) -> list[str]:
     node's image, or has no known sign."""
     if build.managed(PLUGIN) or build.managed(OPERATOR):
         return []
-    return [node.name for node in _judged(build) if _offers(build, node)]
+    return [node.name for node in _judged(build) if has_gpus(node.allocatable)]
 
 
 def silent_nodes(build: StackBuilder) -> list[str]:
     """The other GPU nodes, which advertise no GPUs."""
-    return [node.name for node in _judged(build) if not _offers(build, node)]
+    return [node.name for node in _judged(build) if not has_gpus(node.allocatable)]
 
 
 def unknown_handlers(build: StackBuilder) -> Iterator[Finding]:
@@ -72,10 +72,6 @@ def _judged(build: StackBuilder) -> list[ClusterNode]:
     report of a lost kubelet, or a virtual node, does not show whether a plugin runs."""
     known = [node for node in build.facts.nodes if node.name in build.gpu_nodes]
     return [node for node in known if node.usable] or known
-
-
-def _offers(build: StackBuilder, node: ClusterNode) -> bool:
-    return has_gpus(node.allocatable)
 
 
 def existing_exporters(build: StackBuilder) -> list[str]:

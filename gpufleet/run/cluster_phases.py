@@ -55,11 +55,6 @@ class Done:
         }
 
 
-def stack_phase(words: Sequence[str]) -> ClusterPhase:
-    """The phase that installs the GPU stack."""
-    return ClusterPhase("GPU stack", words, again=True)
-
-
 def run_phases(phases: Sequence[ClusterPhase], file: Path | None, xml: Path | None) -> int:
     """Run the phases until one fails; returns its exit status, or else 0. The reports, JSON in
     `file` and JUnit in `xml`, include phases that were not reached."""

@@ -15,7 +15,7 @@ from click import UsageError
 from gpufleet.cli.cluster import carry_out
 from gpufleet.gpu_stack.findings import NO_GPU_NODES
 from gpufleet.run import report_file
-from gpufleet.run.cluster_phases import ClusterPhase, nodes_of, stack_phase
+from gpufleet.run.cluster_phases import ClusterPhase, nodes_of
 
 REPORT = """
 import json, os, sys
@@ -89,7 +89,7 @@ def test_the_stack_is_applied_again_once_nodes_can_have_labels(
     text = REPORT.replace("STATUS", str(status)).replace("GF936", code)
     text = text.replace('"errors"', f'"releases": {{{release!r}: None}}, "errors"')
     words = [sys.executable, "-c", f"open({str(log)!r}, 'a').write('x')\n{text}"]
-    assert carry_out([stack_phase(words)], str(report), None) == status
+    assert carry_out([ClusterPhase("GPU stack", words, again=True)], str(report), None) == status
     assert log.read_text() == "x" * times
     phases = json.loads(report.read_text())["phases"]
     assert [each["name"] for each in phases] == ["GPU stack"] * times
