@@ -1,28 +1,18 @@
-"""Alerts about GPUs. Types of alerts.yaml and xids.yaml, which explain their fields."""
+"""Alerts about GPUs. Types of alerts.yaml, which explains its fields."""
 
 from __future__ import annotations
 
 import re
 from datetime import date
-from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from gpufleet.core.data import read_data
-from gpufleet.core.entries import Entry
+from gpufleet.core.entries import Entry, entry_loader
 
 Duration = Annotated[str, StringConstraints(pattern=r"^\d+[smhd]$")]
 Severity = Literal["critical", "warning", "info"]
 _FIELD = re.compile(r"\bDCGM_[A-Z0-9_]+")
-
-
-class XidClass(Entry):
-    """Codes that require the same action, each with its meaning."""
-
-    name: str
-    title: str
-    codes: dict[int, str]
 
 
 class RecordingRule(Entry):
@@ -59,7 +49,7 @@ class Alert(Entry):
 
 
 class AlertCatalog(Entry):
-    """alerts.yaml and xids.yaml. `prefix`: of recorded series; `labels`: that they all have."""
+    """alerts.yaml. `prefix`: of recorded series; `labels`: that they all have."""
 
     as_of: date
     prefix: str
@@ -70,24 +60,16 @@ class AlertCatalog(Entry):
     exporter_pods: str
     readers: dict[str, str]  # image name -> the first version that reads the rules
     alternatives: tuple[tuple[str, ...], ...]
-    xids: tuple[XidClass, ...]
     records: tuple[RecordingRule, ...]
     without_alert: dict[str, str]  # check of the doctor on hardware -> why it has no alert
     alerts: tuple[Alert, ...]
 
     @model_validator(mode="after")
     def _check(self) -> AlertCatalog:
-        names: list[object] = [alert.name for alert in self.alerts]
-        codes: list[object] = [code for entry in self.xids for code in entry.codes]
-        for what in (names, codes):
-            twice = {str(name) for name in what if what.count(name) > 1}
-            if twice:
-                raise ValueError(f"named twice: {', '.join(sorted(twice))}")
+        names = [alert.name for alert in self.alerts]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"named twice: {', '.join(sorted(twice))}")
         return self
-
-    def codes(self, name: str) -> tuple[int, ...]:
-        """The codes of a class of XIDs. Raises KeyError for an unknown class."""
-        return tuple({entry.name: entry.codes for entry in self.xids}[name])
 
     def alert(self, name: str) -> Alert:
         """The alert of that name. Raises KeyError for an unknown name."""
@@ -102,9 +84,4 @@ class AlertCatalog(Entry):
         return tuple(sorted(set(found)))
 
 
-@lru_cache(maxsize=1)
-def load_alerts() -> AlertCatalog:
-    """The alerts that this version of gpufleet ships."""
-    return AlertCatalog.model_validate(
-        {**read_data("monitoring/alerts"), "xids": read_data("monitoring/xids")["classes"]}
-    )
+load_alerts = entry_loader(AlertCatalog, "monitoring/alerts")

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpufleet.core.yaml_text import yaml_text
 from gpufleet.monitoring.alert_models import Alert, AlertCatalog
+from gpufleet.monitoring.xids import load_xids
 
 RULE_GROUP = "gpufleet"
 RULE_NAME = "gpufleet-gpu"
@@ -150,7 +151,7 @@ def expand_macros(catalog: AlertCatalog, text: str) -> str:
         if name == "owned":
             return label_workload(catalog, argument)
         if name == "xids":
-            return "|".join(str(c) for n in argument.split() for c in catalog.codes(n))
+            return "|".join(str(c) for n in argument.split() for c in load_xids().codes(n))
         return {
             "exporters": catalog.exporter_pods,
             "labels": ", ".join(catalog.labels),

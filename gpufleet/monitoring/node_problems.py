@@ -16,9 +16,9 @@ from gpufleet.helm.builder import DETECTOR, ReleaseBuilder, chart_values
 from gpufleet.helm.chart_models import Signs
 from gpufleet.helm.release import Release
 from gpufleet.monitoring import findings
-from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.settings import MonitoringSettings
+from gpufleet.monitoring.xids import load_xids
 
 SCRIPTS = TEMPLATES_FOLDER / "monitoring" / "node-problems"
 
@@ -136,10 +136,10 @@ def _rule(catalog: NodeProblems, check: Check, seconds: int | None) -> dict[str,
     back = [] if seconds is None else [str(seconds)]
     xids: list[str] = []
     if check.xids == "except":
-        known = sorted(code for entry in load_alerts().xids for code in entry.codes)
+        known = sorted(code for entry in load_xids().classes for code in entry.codes)
         xids = ["except", *map(str, known)]
     elif check.xids is not None:
-        xids = ["only", *map(str, load_alerts().codes(check.xids))]
+        xids = ["only", *map(str, load_xids().codes(check.xids))]
     return {
         "reason": check.reason,
         "path": catalog.shell,

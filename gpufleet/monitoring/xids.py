@@ -6,7 +6,6 @@ from datetime import date
 
 from gpufleet.core.causes import Cause
 from gpufleet.core.entries import Entry, entry_loader
-from gpufleet.monitoring.alert_models import XidClass
 
 HARDWARE, PROGRAM = "gpu", "workload"  # links of the chain
 OF_PROGRAMS = ("RESTART_APP", "IGNORE")  # resolutions
@@ -22,6 +21,14 @@ class Xid(Entry):
     now: str = ""
     then: str = ""
     meaning: str = ""
+
+
+class XidClass(Entry):
+    """Codes that require the same action, each with its meaning."""
+
+    name: str
+    title: str
+    codes: dict[int, str]
 
 
 class XidCatalog(Entry):
@@ -65,6 +72,10 @@ class XidCatalog(Entry):
             return xid.now
         words = text.split()
         return next((self.nvlink5[word] for word in words if word in self.nvlink5), xid.now)
+
+    def codes(self, name: str) -> tuple[int, ...]:
+        """The codes of a class of XIDs. Raises KeyError for an unknown class."""
+        return tuple({each.name: each.codes for each in self.classes}[name])
 
     def class_of(self, code: int) -> str:
         """The class of an XID, or "" if it is in none."""

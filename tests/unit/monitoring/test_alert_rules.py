@@ -25,6 +25,7 @@ from gpufleet.monitoring.alertmanager import (
     alertmanager_config,
     parse_receivers,
 )
+from gpufleet.monitoring.xids import load_xids
 from tests.unit.gpu_stack.gpu_clusters import FACTS, MONITOR, OLD, codes, stack, work
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -214,12 +215,12 @@ def test_a_check_of_hardware_has_an_alert_or_a_reason() -> None:
     assert all(CATALOG.without_alert.values())
 
 
-@pytest.mark.parametrize("name", sorted({entry.name for entry in CATALOG.xids}))
+@pytest.mark.parametrize("name", sorted({entry.name for entry in load_xids().classes}))
 def test_the_doctor_confirms_the_xids_of_an_alert(name: str) -> None:
     """By the check that judges each code, if one does."""
     alert = next(each for each in CATALOG.alerts if f'xid=~"[[xids {name}]]"' in each.expr)
     slot = "0000:17:00.0"
-    for code in CATALOG.codes(name):
+    for code in load_xids().codes(name):
         health = HostHealth((), events=(KernelEvent("xid", code, slot),), log_since=1)
         found = {problem.check for problem in judge_gpu_health(health, ())}
         assert found <= set(alert.doctor), code

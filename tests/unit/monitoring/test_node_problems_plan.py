@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from gpufleet.cli import main
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.kube.facts import ClusterFacts
-from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.node_problems import (
     DETECTOR,
     SCRIPTS,
@@ -20,6 +19,7 @@ from gpufleet.monitoring.node_problems import (
     monitor_config,
     monitor_files,
 )
+from gpufleet.monitoring.xids import load_xids
 from tests.unit.gpu_stack.gpu_clusters import FACTS, OLD, codes, names, stack, values, work
 
 CATALOG = load_node_problems()
@@ -81,7 +81,7 @@ def test_npd_would_take_the_configuration() -> None:
 
 
 def test_every_xid_is_a_condition_or_an_event_or_the_bus() -> None:
-    codes = [str(code) for entry in load_alerts().xids for code in entry.codes]
+    codes = [str(code) for entry in load_xids().classes for code in entry.codes]
     asked = [
         rule["args"][2:]
         for rule in monitor_config(CATALOG)["rules"]
@@ -90,7 +90,7 @@ def test_every_xid_is_a_condition_or_an_event_or_the_bus() -> None:
     only = [code for how, *listed in asked for code in listed if how == "only"]
     (others,) = (listed for how, *listed in asked if how == "except")
     assert sorted(others) == sorted(codes)
-    bus = [str(code) for code in load_alerts().codes("bus")]
+    bus = [str(code) for code in load_xids().codes("bus")]
     assert sorted([*only, *bus]) == sorted(codes)
 
 
