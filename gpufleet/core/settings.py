@@ -125,6 +125,26 @@ def _check_path(value: str) -> str:
 HostFile = Annotated[str, AfterValidator(_check_path)]
 
 
+def _plain(value: Any, path: str = "") -> Any:
+    """Require `value` to consist of JSON types. Error messages show its keys, but no values."""
+    place = path and f" in {path}"
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str | int | float):
+                raise ValueError(f"has a key of type {type(key).__name__}{place}; {_ALLOWED}")
+            _plain(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _plain(inner, path)
+    elif not isinstance(value, str | int | float | None):
+        raise ValueError(f"has a value of type {type(value).__name__}{place}; {_ALLOWED}")
+    return value
+
+
+_ALLOWED = "allowed are text, numbers, booleans, None, lists and mappings"
+Values = Annotated[dict[str, Any], AfterValidator(_plain)]
+
+
 class RoleSettings(BaseModel):
     """Settings of one role; `prefix` plus a field's name is the data key.
 

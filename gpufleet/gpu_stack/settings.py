@@ -13,8 +13,8 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.secrets import register_secrets_of
-from gpufleet.core.settings import RoleSettings
-from gpufleet.helm.settings import ClusterAccess, Name, Values
+from gpufleet.core.settings import RoleSettings, Values
+from gpufleet.helm.settings import ClusterAccess, Name
 from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.monitoring.settings import MonitoringSettings
 from gpufleet.role.listing import node_settings

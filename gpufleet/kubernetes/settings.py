@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from gpufleet.core.settings import Address, Fingerprint, RoleSettings, Url, in_quotes, must_match
+from gpufleet.core.settings import (
+    Address,
+    Fingerprint,
+    RoleSettings,
+    Url,
+    Values,
+    in_quotes,
+    must_match,
+)
 from gpufleet.kubernetes.archives import expand_patterns, read_archive
 
 _NUMBER = "(0|[1-9][0-9]*)"
@@ -103,18 +110,6 @@ def _archives(value: list[str]) -> list[str]:
 ImageArchives = Annotated[list[str], AfterValidator(_archives)]
 
 
-def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Fields that a file of YAML can have."""
-    try:
-        yaml.safe_dump(value)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError("must have only texts, numbers, lists and mappings") from error
-    return value
-
-
-Fields = Annotated[dict[str, Any], AfterValidator(_plain)]
-
-
 class KubernetesSettings(RoleSettings):
     """Kubernetes on this host, by kubeadm. Disabled by default."""
 
@@ -151,10 +146,10 @@ class KubernetesSettings(RoleSettings):
         default_factory=list,
         description="Taints that the node gets when it joins, as `key=value:NoSchedule`.",
     )
-    kubelet: Fields = Field(
+    kubelet: Values = Field(
         default_factory=dict, description="Further fields of KubeletConfiguration."
     )
-    kube_proxy: Fields = Field(
+    kube_proxy: Values = Field(
         default_factory=dict, description="Further fields of KubeProxyConfiguration."
     )
     etcd_tag: str | None = Field(

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from gpufleet.core.settings import RoleSettings, Url, must_match
+from gpufleet.core.settings import RoleSettings, Url, Values, must_match
 from gpufleet.exporter.settings import Counters
-from gpufleet.helm.settings import Name, Values
+from gpufleet.helm.settings import Name
 from gpufleet.monitoring.extra_rules import RulesFiles
 
 NodePort = Annotated[int, Field(ge=1, le=65535)]

@@ -98,10 +98,10 @@ def test_two_places_for_all_charts_contradict_each_other() -> None:
 def test_values_of_a_chart_are_what_json_has(key: str, value: object) -> None:
     (found,) = problems(**{key: {"grafana": {"password": ["a", value]}}})
     kind = type(value).__name__
-    assert f"has a value of type {kind} in grafana.password; a chart takes text" in found
+    assert f"has a value of type {kind} in grafana.password; allowed are text" in found
     assert "hunter2" not in found
     (found,) = problems(**{key: {"grafana": {b"a": 1}}})
-    assert "has a key of type bytes in grafana; a chart takes text" in found
+    assert "has a key of type bytes in grafana; allowed are text" in found
 
 
 def test_any_data_of_json_are_values() -> None:
