@@ -74,7 +74,7 @@ CACHED = re.compile(r"/(?P<id>[^/]+)-[0-9a-f]{16}/(?P<path>repodata/[^/]+)$")  #
 PRIMARY = re.compile(r"primary\.xml(\.gz)?$")
 _REPOSITORY = re.compile(r"^Repo-(?P<key>id|baseurl) *: (?P<value>[^ ]+)")
 _COMMON = "{http://linux.duke.edu/metadata/common}"  # XML namespaces
-UNREADABLE = (ElementTree.ParseError, OSError, EOFError, zlib.error, ValueError)
+LIST_ERRORS = (ElementTree.ParseError, OSError, EOFError, zlib.error, ValueError)
 _RPM = "{http://linux.duke.edu/metadata/rpm}"
 
 
@@ -119,7 +119,7 @@ def cached_repositories(
 
 
 def listed_packages(url: str, primary: bytes, path: str) -> dict[str, BundleFile]:
-    """sha256 -> package, of a repository's list. Raises UNREADABLE."""
+    """sha256 -> package, of a repository's list. Raises LIST_ERRORS."""
     root = ElementTree.parse(io.BytesIO(_plain(primary, path))).getroot()
     known = (_listed_package(url, each) for each in root.iter(f"{_COMMON}package"))
     return {each.sha256: each for each in known if each}

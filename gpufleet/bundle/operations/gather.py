@@ -13,7 +13,7 @@ from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.bundle import findings
 from gpufleet.bundle.lists import (
-    UNREADABLE,
+    LIST_ERRORS,
     HostFile,
     RpmRepository,
     apt_packages,
@@ -188,7 +188,7 @@ def _listed(repository: RpmRepository, ask: FactReader) -> dict[str, BundleFile]
     data = b"".join(_pieces(ask, primary.path))
     try:
         return listed_packages(repository.url, data, primary.path)
-    except UNREADABLE as error:
+    except LIST_ERRORS as error:
         what = f"the list of {repository.url} ({error})"
         raise Stopped(findings.SOURCE_UNKNOWN(what=what)) from error
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpufleet.bundle.lists import (
-    UNREADABLE,
+    LIST_ERRORS,
     HostFile,
     apt_packages,
     cached_repositories,
@@ -136,7 +136,7 @@ def test_a_list_names_packages_by_their_digest(name: str, pack: Callable[[bytes]
     ],
 )
 def test_a_damaged_list_is_refused(data: bytes, name: str) -> None:
-    with pytest.raises(UNREADABLE):
+    with pytest.raises(LIST_ERRORS):
         listed_packages("http://mirror/el9/", data, name)
 
 
