@@ -16,7 +16,7 @@ from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import printed_value
 from gpufleet.facts.model import NodeFacts
-from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
+from gpufleet.run.findings import INVENTORY_NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def gather_facts(
     from gpufleet.run.connection import prepare_connections
 
     if is_missing(inventory):
-        raise Stopped(NO_INVENTORY(path=inventory))
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why="no such file"))
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's command does: inventories import their project

@@ -27,13 +27,6 @@ PLAN_DIFFERS = blocker(
     "current plan (`gpufleet plan INVENTORY --out FILE`), then apply that file.",
 )
 
-NO_INVENTORY = blocker(
-    "GF003",
-    "Inventory not found",
-    "No inventory file {path}. Nothing was done.",
-    "Correct the path. `gpufleet init DIR` creates an example, inventories/prod.py.",
-)
-
 NOTHING_MATCHES = blocker(
     "GF004",
     "No host selected",
@@ -117,7 +110,8 @@ INVENTORY_NOT_FOUND = blocker(
     "GF701",
     "Inventory cannot be loaded",
     "Cannot load inventory {path}: {why}",
-    "Correct the inventory; paths in it are relative to the working directory.",
+    "Correct the inventory; paths in it are relative to the working directory. `gpufleet init DIR` "
+    "creates an example, inventories/prod.py.",
 )
 
 WORKER_LOST = blocker(

@@ -99,7 +99,7 @@ class RunReport(ReportedRun, BaseStateCallback):
         report = cls(state)
         report.invocation = asked = read_invocation()
         if is_missing(asked.inventory):
-            _refuse(findings.NO_INVENTORY(path=asked.inventory))
+            _refuse(findings.INVENTORY_NOT_FOUND(path=asked.inventory, why="no such file"))
         if asked.mixes_preflight:
             _refuse(findings.PREFLIGHT_MIXED(deploys=" and ".join(asked.deploys)))
         try:

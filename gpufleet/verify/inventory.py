@@ -27,7 +27,7 @@ from gpufleet.core.python import error_place, python_code
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.stopped import Stopped, Unmatched
 from gpufleet.kube.findings import NAMED_TWICE
-from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
+from gpufleet.run.findings import INVENTORY_NOT_FOUND
 from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 
 HOST_LIST = "import pyinfra_cli; from gpufleet.run.host_list import print_hosts; print_hosts()"
@@ -65,10 +65,10 @@ def parse_targets(text: str) -> list[Target]:
 def load_targets(inventory: str) -> list[Target]:
     """Load the inventory with pyinfra, to get the same groups and data as a run.
 
-    Raises Stopped if the file is missing (GF003) or pyinfra cannot load it (GF701).
+    Raises Stopped if pyinfra cannot load the file (GF701).
     """
     if is_missing(inventory):
-        raise Stopped(NO_INVENTORY(path=inventory))
+        raise Stopped(INVENTORY_NOT_FOUND(path=inventory, why="no such file"))
     words = ["--json", as_argument(inventory), "debug-inventory"]
     done = Process([*python_code(HOST_LIST), *words], prompts=True).wait()
     why = pyinfra_reason(done.stderr)

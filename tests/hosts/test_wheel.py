@@ -133,7 +133,7 @@ def test_pyinfra_and_every_other_command_work_in_the_folder(
     assert "seriesQuery" in fleet.run("gpufleet", "catalog", "autoscaling", "rules")
     assert "GF702" in fleet.run("gpufleet", "plan", inventory, "--limit", "nosuch", status=4)
     assert "GF702" in fleet.run("gpufleet", "verify", inventory, "--limit", "nosuch", status=4)
-    assert "GF003" in fleet.run("gpufleet", "apply", "nosuch.py", "--yes", status=2)
+    assert "GF701" in fleet.run("gpufleet", "apply", "nosuch.py", "--yes", status=2)
     empty = Environment(installed.programs, installed.folder)
     outside = empty.run("gpufleet", "plan", f"other/{inventory}")  # no deploys/ and config.py here
     assert "1 host: 1 to change, 0 with no changes, 0 blocked" in outside

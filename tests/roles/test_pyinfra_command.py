@@ -148,7 +148,7 @@ def test_a_missing_inventory_is_a_usage_error(bench: Bench) -> None:
     bench.inventory.unlink()
     done = bench.run("gpu_node", "-y")
     assert (done.status, done.report) == (2, None)
-    assert "GF003" in done.output
+    assert "GF701" in done.output
 
 
 def test_a_report_does_not_take_the_place_of_the_inventory(bench: Bench) -> None:

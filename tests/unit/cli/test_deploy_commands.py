@@ -151,7 +151,7 @@ def test_each_limit_has_to_match(monkeypatch: pytest.MonkeyPatch, verb: list[str
 def test_a_folder_is_no_inventory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done, became = ended(monkeypatch, "plan", str(tmp_path))
     assert (done.exit_code, became) == (2, [])
-    assert done.stderr.startswith("GF003")
+    assert done.stderr.startswith("GF701")
     assert not done.stdout
 
 
@@ -167,7 +167,7 @@ def test_an_inventory_that_cannot_be_loaded_is_wrong_usage(
 ) -> None:
     done, became = ended(monkeypatch, *verb, "nosuch.py")
     assert (done.exit_code, became) == (2, [])
-    assert "GF003" in done.output
+    assert "GF701" in done.output
     broken = tmp_path / "inv.py"
     broken.write_text("raise RuntimeError('no route')")
     done, became = ended(monkeypatch, *verb, str(broken))

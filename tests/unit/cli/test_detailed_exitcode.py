@@ -92,7 +92,7 @@ def test_an_inventory_that_is_not_there_is_no_change(monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     detailed = ["plan", "nosuch.py", "--detailed-exitcode"]
     found = CliRunner().invoke(main, detailed)
-    assert (found.exit_code, "GF003" in found.stderr) == (1, True)
+    assert (found.exit_code, "GF701" in found.stderr) == (1, True)
 
 
 def test_the_report_that_was_asked_for_is_kept(

@@ -133,16 +133,16 @@ def test_a_gpu_that_does_not_respond_is_marked() -> None:
     assert text.count("does not respond") == 1
 
 
-@pytest.mark.parametrize(("name", "code"), [("none.py", "GF003"), ("empty.py", "GF701")])
+@pytest.mark.parametrize("name", ["none.py", "empty.py"])
 @pytest.mark.parametrize(("command", "status"), [(["doctor"], 2), (["status"], 2),
                                                  (["status", "--drift"], 1)])  # fmt: skip
 def test_an_inventory_that_is_not_there_or_names_no_host(
-    tmp_path: Path, name: str, code: str, command: list[str], status: int
+    tmp_path: Path, name: str, command: list[str], status: int
 ) -> None:
     (tmp_path / "empty.py").write_text("gpu_nodes = []\n")
     gpufleet = Path(sys.executable).with_name("gpufleet")
     done = warm.completed([gpufleet, *command, name], tmp_path, os.environ)
-    assert (done.returncode, done.stderr.startswith(f"{code} ")) == (status, True), done.stderr
+    assert (done.returncode, done.stderr.startswith("GF701 ")) == (status, True), done.stderr
     assert done.stdout == ""
 
 

@@ -107,7 +107,7 @@ def test_what_is_wrong_comes_before_the_confirmation(
     """Without a terminal the command would ask for --yes first, which would not help."""
     monkeypatch.undo()
     found = done(command, "lost.py")
-    assert (found.exit_code, "GF003" in found.output, "--yes" in found.output) == (2, True, False)
+    assert (found.exit_code, "GF701" in found.output, "--yes" in found.output) == (2, True, False)
     found = done(command, "lost.py", "extra")
     assert (found.exit_code, "unexpected extra argument (extra)" in found.output) == (2, True)
 

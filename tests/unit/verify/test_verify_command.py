@@ -170,7 +170,7 @@ def test_installed_plugins_of_pytest_are_not_loaded(monkeypatch: pytest.MonkeyPa
 def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
     missing = command("nosuch.py", folder=tmp_path)
-    assert (missing.returncode, "GF003" in missing.stderr) == (2, True)
+    assert (missing.returncode, "GF701" in missing.stderr) == (2, True)
     none = command("fleet.py", "-k", "no_such_check", folder=tmp_path)
     assert (none.returncode, "GF703 -k no_such_check matches no check" in none.stderr) == (4, True)
     assert command("fleet.py", "--nosuch", folder=tmp_path).returncode == 2

@@ -181,7 +181,7 @@ Host key verification failed."""
 
 
 def test_inventory_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(Stopped, match=r"GF003 .*none\.py"):
+    with pytest.raises(Stopped, match=r"GF701 .*none\.py"):
         load_targets(str(tmp_path / "none.py"))
 
 
