@@ -32,11 +32,14 @@ def find_damage(manifest: BundleManifest, there: Mapping[str, str]) -> Iterator[
     known = {file.path: file.sha256 for file in manifest.files}
     for path in sorted({*known, *there}):
         if path not in there:
-            yield findings.BUNDLE_FILE_MISSING(path=path)
+            how = "is in the manifest, but not in the folder"
         elif path not in known:
-            yield findings.BUNDLE_FILE_ADDED(path=path)
+            how = "is in the folder, but not in the manifest"
         elif known[path] != there[path]:
-            yield findings.BUNDLE_FILE_CHANGED(path=path, found=there[path], wanted=known[path])
+            how = f"has the sha256 {there[path]}; the manifest has {known[path]}"
+        else:
+            continue
+        yield findings.BUNDLE_FILE_DIFFERS(path=path, how=how)
 
 
 def lacking_findings(part: BundlePart) -> list[Finding]:

@@ -23,24 +23,14 @@ FILE_NOT_KEPT = blocker(
     "{path} is not in the bundle: {why}.",
     "Run the command again: it keeps the files that are complete.",
 )
-BUNDLE_FILE_CHANGED = warning(
+BUNDLE_FILE_DIFFERS = warning(
     "GF668",
-    "File of a bundle has changed",
-    "{path} has the sha256 {found}; the manifest has {wanted}.",
-    "Delete the file, and run `gpufleet bundle create` again. If nobody changed it, look for the "
-    "reason: the bundle may have been tampered with.",
-)
-BUNDLE_FILE_MISSING = warning(
-    "GF669",
-    "File of a bundle is missing",
-    "{path} is in the manifest, but not in the folder.",
-    "Copy the bundle again, or run `gpufleet bundle create` again.",
-)
-BUNDLE_FILE_ADDED = warning(
-    "GF670",
-    "File is not in the manifest of its bundle",
-    "{path} is in the folder, but not in the manifest.",
-    "Delete it. If nobody put it there, look for the reason.",
+    "File of a bundle is not that of the manifest",
+    "{path} {how}.",
+    "Delete it if it is in the folder, and copy the bundle or run `gpufleet bundle create` again. "
+    "If nobody changed or added it, look for the reason: the bundle may have been tampered with.",
+    description="The message says whether the file has changed, is missing, or is not in the "
+    "manifest.",
 )
 NOT_A_BUNDLE = blocker(
     "GF671",

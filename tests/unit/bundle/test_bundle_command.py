@@ -88,11 +88,11 @@ DAMAGES: dict[str, tuple[Change, str, str]] = {
     "a byte more": (lambda folder: (folder / DEB).write_bytes(b"one!"), "GF668", DEB),
     "cut off": (lambda folder: os.truncate(folder / DEB, 1), "GF668", DEB),
     "emptied": (lambda folder: os.truncate(folder / DEB, 0), "GF668", DEB),
-    "deleted": (lambda folder: (folder / DEB).unlink(), "GF669", DEB),
-    "a folder deleted": (lambda folder: shutil.rmtree(folder / "a.example.com"), "GF669", DEB),
-    "a file added": (lambda folder: (folder / "a.example.com/more").touch(), "GF670", "more"),
-    "hidden file added": (lambda folder: (folder / ".x").touch(), "GF670", ".x"),
-    "renamed": (lambda folder: (folder / DEB).rename(folder / "two.deb"), "GF670", "two.deb"),
+    "deleted": (lambda folder: (folder / DEB).unlink(), "GF668", DEB),
+    "a folder deleted": (lambda folder: shutil.rmtree(folder / "a.example.com"), "GF668", DEB),
+    "a file added": (lambda folder: (folder / "a.example.com/more").touch(), "GF668", "more"),
+    "hidden file added": (lambda folder: (folder / ".x").touch(), "GF668", ".x"),
+    "renamed": (lambda folder: (folder / DEB).rename(folder / "two.deb"), "GF668", "two.deb"),
     "bill of materials": (lambda folder: _bit(folder / SBOM), "GF668", SBOM),
 }
 
