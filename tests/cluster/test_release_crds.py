@@ -179,5 +179,5 @@ def test_a_rejected_crd_stops_the_run_before_the_release(widgets: Site) -> None:
         return text.replace("plural: widgets", "plural: Widgets")
 
     run = widgets.apply({}, edit=broken)
-    assert CRD in run.finding("GF857").message
+    assert CRD in run.finding("GF880").message
     assert widgets.open().facts.release(widgets.namespace, "one") is None

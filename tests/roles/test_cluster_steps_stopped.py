@@ -96,7 +96,7 @@ def test_a_release_waits_for_its_crds(bench: ClusterBench) -> None:
     bench.api.refused = "things.a.example"
     steps, part = bench.run(install)
     assert steps[-1] == "Monitoring | Install Prometheus and Grafana"
-    assert [found.code for found in part.findings] == ["GF857"]
+    assert [found.code for found in part.findings] == ["GF880"]
     assert part.status == "failed"
 
 

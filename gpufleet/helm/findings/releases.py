@@ -218,12 +218,6 @@ HELM_MISSING = blocker(
     "Install helm {oldest} or newer (https://helm.sh), set cluster_helm to its path, or set "
     "cluster_helm_url to a folder that this machine reaches.",
 )
-CRD_REFUSED = blocker(
-    "GF857",
-    "CRD could not be updated",
-    "CRD {crd} of chart {chart} could not be applied: {error}",
-    "The release was not changed. Fix the cause and run again.",
-)
 NEWER_INSTALLED = warning(
     "GF859",
     "Newer chart installed",

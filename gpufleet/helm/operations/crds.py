@@ -8,9 +8,9 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.crds import is_published
-from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import CrdStep, Release
 from gpufleet.kube.facts import ServerVersion
+from gpufleet.kube.findings import WRITE_REFUSED
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import true_condition
@@ -53,8 +53,9 @@ def write_crds(
 
 
 def _refused(step: CrdStep, release: Release, error: str) -> Finding:
-    chart = f"{release.chart} {release.version}"
-    return findings.CRD_REFUSED(crd=step.name, chart=chart, error=error)
+    action = f"apply CRD {step.name} of chart {release.chart} {release.version}"
+    reason = f"{error.rstrip('.')}; the release was not changed"
+    return WRITE_REFUSED(action=action, reason=reason)
 
 
 def _write(api: ClusterApi, step: CrdStep) -> None:
