@@ -182,14 +182,6 @@ RELEASE_STAYS = warning(
     "If you do not need it: {removal}",
 )
 
-RELEASE_LEFT = warning(
-    "GF980",
-    "Release is no longer in the inventory",
-    "gpufleet installed release {release} ({chart}), and the inventory no longer asks for it. It "
-    "stays as it is, without upgrades.",
-    "Remove it: `helm uninstall {name} -n {namespace}`; or correct the inventory.",
-)
-
 LEFT_IN_CLUSTER = info(
     "GF973",
     "Objects stay in the cluster",

@@ -27,6 +27,7 @@ from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 Item = Mapping[str, Any]
 
 ADVERTISING = (PLUGIN, DRA, OPERATOR)
+NO_LONGER_WANTED = "gpufleet installed it, and the inventory no longer asks for it"
 KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 MAX_SHOWN_OBJECTS = 3  # objects that a finding names
 SHORT_KINDS = {"CustomResourceDefinition": "crd"}  # for kubectl
@@ -150,14 +151,9 @@ def left_releases(
     for ref in our_releases(settings):
         found = None if ref in wanted else facts.release(ref.namespace, ref.name)
         if found and found.status != "uninstalled" and is_release_installed(found):
-            chart = f"{found.chart} {found.chart_version}"
-            yield findings.RELEASE_LEFT(
-                release=ref, chart=chart, name=ref.name, namespace=ref.namespace
-            )
+            yield _release_stays(ref, NO_LONGER_WANTED)
     for ref in sorted({*facts.own_releases} - {*our_releases(settings)}):
-        yield findings.RELEASE_LEFT(
-            release=ref, chart=ref.name, name=ref.name, namespace=ref.namespace
-        )
+        yield _release_stays(ref, NO_LONGER_WANTED)
 
 
 def _disrupted(
@@ -216,7 +212,7 @@ def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) ->
 
 
 def _release_stays(ref: ReleaseRef, why: str, removal: str = "") -> Finding:
-    removal = removal or f"helm uninstall {ref.name} -n {ref.namespace}"
+    removal = removal or f"`helm uninstall {ref.name} -n {ref.namespace}`"
     return findings.RELEASE_STAYS(release=ref, why=why, removal=removal)
 
 

@@ -90,7 +90,7 @@ def test_a_node_moves_to_the_dra_driver_and_back(current: Bench) -> None:
 
     current.nodes = {first: {}}
     back = current.deploy(**NO_MONITORING)
-    assert (back.returncode, "GF980" in back.codes) == (0, True), back.output
+    assert (back.returncode, "GF971" in back.codes) == (0, True), back.output
     assert labelled(current) == []
     assert wait_until(lambda: nodes_with(current, PLUGIN) == every, SECONDS)
     assert wait_until(lambda: nodes_with(current, f"{DRIVER}-kubelet-plugin") == set(), SECONDS)

@@ -16,7 +16,7 @@ EXPORTER = named("dcgm-exporter", "monitoring", OURS)
 
 def left(*releases: HelmRelease, **data: Any) -> list[str]:
     plan = stack(replace(FACTS, releases=releases), **data)
-    return [found.remedy for found in plan.findings if found.code == "GF980"]
+    return [found.remedy for found in plan.findings if found.code == "GF971"]
 
 
 def test_a_component_that_was_turned_off_is_named_with_its_command() -> None:
@@ -62,4 +62,4 @@ def test_a_release_in_a_namespace_that_the_inventory_left_blocks_a_second_one() 
 def test_a_second_release_of_gpufleet_is_named_if_the_cluster_has_both() -> None:
     both = tuple(ReleaseRef(space, "dcgm-exporter") for space in ("mon", "monitoring"))
     plan = stack(replace(FACTS, own_releases=both), monitoring_namespace="mon")
-    assert [each.code for each in plan.findings if "-n monitoring`" in each.remedy] == ["GF980"]
+    assert [each.code for each in plan.findings if "-n monitoring`" in each.remedy] == ["GF971"]
