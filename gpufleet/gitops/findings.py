@@ -39,16 +39,8 @@ SECRET_NEEDED = info(
 )
 NODES_TO_LABEL = warning(
     "GF985",
-    "Nodes to label",
-    "device_plugin_label_nodes is set, and a repository has no file for nodes. These nodes lack "
-    "the label: {nodes}.",
-    "kubectl label node NODE {label}={value}",
-)
-CONFIGS_TO_SET = warning(
-    "GF988",
     "Nodes need labels",
-    "gpu_sharing and gpu_mig request configurations of the device plugin, or the DRA driver, which "
-    "labels of nodes name, and a repository has no file for nodes. To set: {nodes}.",
+    "{keys} needs labels of nodes, and a repository has no file for nodes. To set: {nodes}.",
     "kubectl label --overwrite node NODE LABELS, with the labels in brackets; LABEL- removes one.",
 )
 NO_SAVED_FACTS = blocker(

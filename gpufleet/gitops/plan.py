@@ -80,11 +80,11 @@ def _lacking(
         keys = " and ".join(each.keys)
         yield findings.SECRET_NEEDED(user=each.user, secret=each.secret, keys=keys)
     if plan.label_nodes and settings.cluster.stack == "device-plugin":
-        nodes = ", ".join(plan.label_nodes)
-        yield findings.NODES_TO_LABEL(nodes=nodes, label=plan.label, value=plan.label_value)
+        nodes = ", ".join(f"{node} ({plan.label}={plan.label_value})" for node in plan.label_nodes)
+        yield findings.NODES_TO_LABEL(keys="device_plugin_label_nodes", nodes=nodes)
     if plan.config_labels:
         nodes = ", ".join(f"{each.node} ({_label(each)})" for each in plan.config_labels)
-        yield findings.CONFIGS_TO_SET(nodes=nodes)
+        yield findings.NODES_TO_LABEL(keys="gpu_sharing or gpu_mig", nodes=nodes)
 
 
 def _label(change: LabelChange) -> str:
