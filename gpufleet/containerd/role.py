@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,6 @@ from gpufleet.containerd.models import ContainerdCatalog, ContainerdEntry
 from gpufleet.containerd.plan import PACKAGED, ContainerdPlan, plan_containerd
 from gpufleet.containerd.settings import ContainerdSettings
 from gpufleet.core.findings import Finding
-from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.protocol import (
     Removal,
@@ -83,17 +82,6 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
     ) -> tuple[str | None, str | None]:
         # only the repository knows which version it installs
         return plan.before, plan.transaction.version if plan.needed else plan.before
-
-    def repository(self, plan: ContainerdPlan) -> RepositoryPlan | None:
-        return plan.repository
-
-    def transactions(self, plan: ContainerdPlan) -> tuple[PackageTransaction, ...]:
-        return (plan.transaction,)
-
-    def with_transactions(
-        self, plan: ContainerdPlan, found: Sequence[PackageTransaction]
-    ) -> ContainerdPlan:
-        return replace(plan, transaction=found[0])
 
     def writes(self, path: str, catalog: ContainerdCatalog) -> bool:
         layouts = catalog.containerd.docker.layouts

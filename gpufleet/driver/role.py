@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,6 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.packages.findings import PACKAGES_UNFINISHED
 from gpufleet.packages.holds import still_held
-from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.faults import Faults
 from gpufleet.role.impact import Impact
@@ -180,9 +179,6 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     def files(self, plan: DriverPlan) -> tuple[FileWrite, ...]:
         return (*plan.files, *([plan.components] if plan.components else []))
 
-    def repository(self, plan: DriverPlan) -> RepositoryPlan | None:
-        return plan.repository
-
     def impact(self, plan: DriverPlan, context: RoleContext) -> Impact:
         moved = plan.changes_packages
         started = plan.wanted_services if plan.loads else plan.services
@@ -231,14 +227,6 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             {"driver": version, "driver-build": version if builds else ""},
             frozenset({"builds-proprietary"} if proprietary else ()),
         )
-
-    def transactions(self, plan: DriverPlan) -> tuple[PackageTransaction, ...]:
-        return (plan.transaction,)
-
-    def with_transactions(
-        self, plan: DriverPlan, found: Sequence[PackageTransaction]
-    ) -> DriverPlan:
-        return replace(plan, transaction=found[0])
 
 
 def conclude_driver(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -22,8 +21,7 @@ from gpufleet.kubernetes.preflight import NODE_PORTS
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
 from gpufleet.kubernetes.settings import KubernetesSettings
-from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.packages.transaction import PackageTransaction, repository_answer
+from gpufleet.packages.transaction import repository_answer
 from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import Place, PlaceQuestion
 from gpufleet.role.protocol import RemovalContext, Role, RoleContext, prefix_role, repository_name
@@ -125,9 +123,6 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     def files(self, plan: KubernetesPlan) -> tuple[FileWrite, ...]:
         return plan.files
 
-    def repository(self, plan: KubernetesPlan) -> RepositoryPlan | None:
-        return plan.repository
-
     def impact(self, plan: KubernetesPlan, context: RoleContext) -> Impact:
         runtime = plan.containerd
         if runtime is None or not runtime.changes:
@@ -135,14 +130,6 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         there = context.facts.runtimes.get(runtime.key)
         restarts = {runtime.unit: there.containers if there else 0}
         return Impact(restarts, tuple(change.path for change in runtime.changes))
-
-    def transactions(self, plan: KubernetesPlan) -> tuple[PackageTransaction, ...]:
-        return (plan.transaction,)
-
-    def with_transactions(
-        self, plan: KubernetesPlan, found: Sequence[PackageTransaction]
-    ) -> KubernetesPlan:
-        return replace(plan, transaction=found[0])
 
     def writes(self, path: str, catalog: KubernetesCatalog) -> bool:
         layouts = catalog.kubernetes.repository.layouts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from gpufleet.combinations.models import NO_COMPONENTS, Components
@@ -195,7 +195,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
 
     def repository(self, plan: PlanOf) -> RepositoryPlan | None:
         """The package repository that the role adds."""
-        return None
+        return getattr(plan, "repository", None)
 
     def impact(self, plan: PlanOf, context: RoleContext) -> Impact:
         """Interruptions, and files that are in neither `files`, `edits` nor `repository`."""
@@ -203,11 +203,12 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
 
     def transactions(self, plan: PlanOf) -> tuple[PackageTransaction, ...]:
         """The role's package transactions, including those that are not needed."""
-        return ()
+        transaction = getattr(plan, "transaction", None)
+        return (transaction,) if transaction else ()
 
-    def with_transactions(self, plan: PlanOf, found: Sequence[PackageTransaction]) -> PlanOf:
+    def with_transactions(self, plan: Any, found: Sequence[PackageTransaction]) -> Any:
         """The plan with its transactions as the repositories resolve them, in the same order."""
-        return plan
+        return replace(plan, transaction=found[0]) if found else plan
 
     def components(self, plan: PlanOf) -> Components:
         """The components that the steps install, besides those that are packages of

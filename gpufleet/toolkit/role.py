@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,7 @@ from gpufleet.core.node_roles import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins, with_login
-from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.packages.transaction import PackageTransaction, repository_answer
+from gpufleet.packages.transaction import repository_answer
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (
     Removal,
@@ -147,9 +146,6 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     def versions(self, plan: ToolkitPlan, entry: ToolkitEntry) -> tuple[str | None, str | None]:
         return plan.before, plan.choice.version
 
-    def repository(self, plan: ToolkitPlan) -> RepositoryPlan | None:
-        return plan.repository
-
     def impact(self, plan: ToolkitPlan, context: RoleContext) -> Impact:
         known = context.facts.runtimes
         restarts = {
@@ -163,14 +159,6 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         if plan.cdi.stale(context.installs):
             files.append(plan.cdi.path)
         return Impact(restarts, tuple(files))
-
-    def transactions(self, plan: ToolkitPlan) -> tuple[PackageTransaction, ...]:
-        return (plan.transaction,)
-
-    def with_transactions(
-        self, plan: ToolkitPlan, found: Sequence[PackageTransaction]
-    ) -> ToolkitPlan:
-        return replace(plan, transaction=found[0])
 
     def removal(
         self, settings: ToolkitSettings, context: RemovalContext[ToolkitEntry]
