@@ -56,69 +56,57 @@ def parse_deb_packages(data: bytes) -> PackageVersions:
 
 def find_primary(data: bytes) -> tuple[str, str]:
     """The path and the sha256 of the list of packages that a repomd.xml names."""
-    kind, place, digest, text = "", "", "", ""
+    inner: dict[str, str] = {}
+    primary: dict[str, str] = {}
 
-    def start(tag: str, attributes: Mapping[str, str]) -> None:
-        nonlocal kind, place, text
-        text = ""
+    def end(tag: str, attributes: Mapping[str, str], text: str) -> None:
+        inner[tag] = attributes.get("href", text.strip())
         if tag == "data":
-            kind = attributes.get("type", "")
-        elif tag == "location" and kind == "primary":
-            place = attributes.get("href", "")
+            primary.update(inner if attributes.get("type") == "primary" else {})
+            inner.clear()
 
-    def end(tag: str) -> None:
-        nonlocal digest
-        if tag == "checksum" and kind == "primary":
-            digest = text.strip()
-
-    def characters(part: str) -> None:
-        nonlocal text
-        text += part
-
-    _read_xml(data, start, end, characters)
+    _read_xml(data, end)
+    place = primary.get("location", "")
     if not place or re.match(r"[a-z]+:|/", place) or ".." in place:
         raise BrokenSource("it names no list of packages")
-    return place, digest
+    return place, primary.get("checksum", "")
 
 
 def parse_rpm_packages(data: bytes) -> PackageVersions:
     """The packages of a primary.xml. Raises BrokenSource for an empty list."""
     pairs: list[tuple[str, str]] = []
-    name = text = ""
+    name = ""
 
-    def start(tag: str, attributes: Mapping[str, str]) -> None:
-        nonlocal text
-        text = ""
-        if tag == "version":
-            pairs.append((name, attributes.get("ver", "")))
-
-    def end(tag: str) -> None:
+    def end(tag: str, attributes: Mapping[str, str], text: str) -> None:
         nonlocal name
         if tag == "name":
             name = text.strip()
+        elif tag == "version":
+            pairs.append((name, attributes.get("ver", "")))
 
-    def characters(part: str) -> None:
-        nonlocal text
-        text += part
-
-    _read_xml(data, start, end, characters)
+    _read_xml(data, end)
     return _packages(pairs, "it is not a list of packages")
 
 
-def _read_xml(
-    data: bytes,
-    start: Callable[[str, Mapping[str, str]], None],
-    end: Callable[[str], None],
-    characters: Callable[[str], None],
-) -> None:
-    """Parse XML. A document type is refused: its entities could grow without limit."""
+def _read_xml(data: bytes, seen: Callable[[str, Mapping[str, str], str], None]) -> None:
+    """Call `seen` at each element's end, with its tag, attributes and text. No tree is built: lists
+    are long. A document type is refused: its entities could grow without limit."""
+    opened: list[Mapping[str, str]] = []
+    text: list[str] = []
+
+    def start(_: str, attributes: Mapping[str, str]) -> None:
+        opened.append(attributes)
+        text.clear()
+
+    def end(tag: str) -> None:
+        seen(tag, opened.pop(), "".join(text))
 
     def refuse(*_: object) -> None:
         raise BrokenSource("it has a document type, which no list of packages has")
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, refuse
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = text.append, refuse
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
