@@ -19,15 +19,13 @@ from gpufleet.doctor.judge import (
 )
 from gpufleet.doctor.models import DoctorCheck, JudgedFleet, Readings, SubjectVerdict
 from gpufleet.doctor.monitoring import TARGET, ClusterMonitoring
-from gpufleet.node.catalog import Catalog, load_catalog
+from gpufleet.node.catalog import load_catalog
 from gpufleet.status.clusters import Part, cluster_rows, findings_of_cluster
 from gpufleet.status.detail import host_details
 from gpufleet.status.models import ClusterRow, SeenHost
 from gpufleet.status.rows import fleet_of
 
 RELEASES_CHECK = "cluster.releases"
-NOTHING_READ: Mapping[str, ReadCluster] = {}
-NO_MONITORING: Mapping[str, ClusterMonitoring] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,69 +37,57 @@ class ReadFleet:
     inventory: str
     hosts: Sequence[SeenHost]
     clusters: Mapping[str, Part | None]
-    read: Mapping[str, ReadCluster]
+    read: Mapping[str, ReadCluster] = field(default_factory=dict)
     targets: Sequence[ListedHost] = ()
     monitoring: Mapping[str, ClusterMonitoring] = field(default_factory=dict)
 
     def judge(self, checks: Sequence[DoctorCheck], now: int) -> JudgedFleet:
         """The verdicts by these checks. `now`: seconds since 1970."""
         catalog = load_catalog()
-        return judge_fleet(
-            self.inventory,
-            self.hosts,
-            self.clusters,
-            checks,
-            catalog,
-            now,
-            self.read,
-            self.monitoring,
+        fleet = fleet_of(self.inventory, self.hosts, (), catalog, now)
+        details = host_details(self.hosts, fleet, catalog, now)
+        peers = peers_by_host([host.facts.health if host.facts else None for host in self.hosts])
+        verdicts = (
+            _with_commands(
+                host,
+                judge_host(
+                    host.name,
+                    host.facts if detail.has else None,
+                    detail.findings,
+                    checks,
+                    others,
+                    _scrapes_of(host, self.monitoring.values()),
+                ),
+            )
+            for host, detail, others in zip(self.hosts, details, peers, strict=True)
         )
+        machines = _judged_machines(self.hosts, checks)
+        parts = {name: part for name, part in self.clusters.items() if part}
+        of_clusters = (
+            with_fixes(self._judge_cluster(row, checks, machines), None, self.read.get(row.name))
+            for row in cluster_rows(self.clusters, parts)
+        )
+        return JudgedFleet(self.inventory, tuple(verdicts), tuple(details), tuple(of_clusters))
 
-
-def judge_fleet(
-    inventory: str,
-    hosts: Sequence[SeenHost],
-    clusters: Mapping[str, Part | None],
-    checks: Sequence[DoctorCheck],
-    catalog: Catalog,
-    now: int,
-    read: Mapping[str, ReadCluster] = NOTHING_READ,
-    monitoring: Mapping[str, ClusterMonitoring] = NO_MONITORING,
-) -> JudgedFleet:
-    """The verdicts on hosts and clusters. `clusters`: name -> its part of a plan's report; `read`:
-    name -> what its API server says; `monitoring`: name -> the readings by its Prometheus."""
-    details = host_details(hosts, fleet_of(inventory, hosts, (), catalog, now), catalog, now)
-    peers = peers_by_host([host.facts.health if host.facts else None for host in hosts])
-    verdicts = (
-        _with_commands(
-            host,
-            judge_host(
-                host.name,
-                host.facts if detail.has else None,
-                detail.findings,
-                checks,
-                others,
-                _scrapes_of(host, monitoring.values()),
-            ),
+    def _judge_cluster(
+        self, row: ClusterRow, checks: Sequence[DoctorCheck], machines: Collection[str]
+    ) -> SubjectVerdict:
+        """The verdict on a cluster, by the report of its plan and by the readings of its API server
+        and of Prometheus. `machines`: of the hosts whose exporters are judged with them."""
+        part = self.clusters[row.name]
+        found = findings_of_cluster(part)
+        if not (row.reached and part):
+            return unread_verdict(row.name, found, "cluster", "The cluster was not read.")
+        own = [check for check in checks if check.id.startswith(OF_CLUSTERS)]
+        read, scraped = self.read.get(row.name), self.monitoring.get(row.name)
+        readings = {
+            **(scraped.of_cluster(machines) if scraped else {}),
+            **(read.readings if read else {}),
+            RELEASES_CHECK: read_releases(part),
+        }
+        return SubjectVerdict(
+            row.name, tuple(fold_consequences(judge_checks(own, readings, found), own))
         )
-        for host, detail, others in zip(hosts, details, peers, strict=True)
-    )
-    machines = _judged_machines(hosts, checks)
-    parts = {name: part for name, part in clusters.items() if part}
-    of_clusters = (
-        with_fixes(
-            _judge_cluster(
-                row,
-                clusters[row.name],
-                checks,
-                _cluster_readings(read.get(row.name), monitoring.get(row.name), machines),
-            ),
-            None,
-            read.get(row.name),
-        )
-        for row in cluster_rows(clusters, parts)
-    )
-    return JudgedFleet(inventory, tuple(verdicts), tuple(details), tuple(of_clusters))
 
 
 def _with_commands(host: SeenHost, found: SubjectVerdict) -> SubjectVerdict:
@@ -122,29 +108,3 @@ def _judged_machines(hosts: Iterable[SeenHost], checks: Iterable[DoctorCheck]) -
         return set()
     facts = [host.facts for host in hosts if host.facts and host.facts.privileged]
     return {each.machine_id for each in facts if each.machine_id}
-
-
-def _judge_cluster(
-    row: ClusterRow,
-    part: Part | None,
-    checks: Sequence[DoctorCheck],
-    readings: Readings,
-) -> SubjectVerdict:
-    """The verdict on a cluster, by the report of its plan and by readings."""
-    found = findings_of_cluster(part)
-    if not (row.reached and part):
-        return unread_verdict(row.name, found, "cluster", "The cluster was not read.")
-    own = [check for check in checks if check.id.startswith(OF_CLUSTERS)]
-    readings = {**readings, RELEASES_CHECK: read_releases(part)}
-    return SubjectVerdict(
-        row.name, tuple(fold_consequences(judge_checks(own, readings, found), own))
-    )
-
-
-def _cluster_readings(
-    read: ReadCluster | None, monitoring: ClusterMonitoring | None, machines: Collection[str]
-) -> Readings:
-    """The readings of a cluster by its API server and by Prometheus. `machines`: of the hosts whose
-    exporters are judged with them."""
-    scraped = monitoring.of_cluster(machines) if monitoring else {}
-    return {**scraped, **(read.readings if read else {})}

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gpufleet.doctor.fleet import judge_fleet
+from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import JudgedFleet
 from gpufleet.doctor.table import choose_checks
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_node_settings
 from gpufleet.run.findings import UNREACHABLE
 from gpufleet.status.models import SeenHost
@@ -38,7 +37,7 @@ def captured(name: str, host: str = "gpu-07", **data: Any) -> SeenHost:
 
 
 def examined(*hosts: SeenHost, inventory: str = "prod.py") -> JudgedFleet:
-    return judge_fleet(inventory, hosts, {}, choose_checks((), ()), load_catalog(), NOW)
+    return ReadFleet(inventory, hosts, {}).judge(choose_checks((), ()), NOW)
 
 
 def described(host: SeenHost) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpufleet.doctor.fleet import judge_fleet
+from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.models import JudgedFleet, SubjectVerdict
 from gpufleet.doctor.table import choose_checks
 from gpufleet.facts.gpu import LAYOUT_FILE, CdiSpec, GpuState, Listed
@@ -26,7 +26,6 @@ from gpufleet.facts.model import (
     Service,
 )
 from gpufleet.facts.record import EMPTY_RECORD
-from gpufleet.node.catalog import load_catalog
 from gpufleet.status.models import SeenHost
 from tests.unit.hosts import A100, KERNEL
 from tests.unit.status.fleets import NEWEST, NOW, healthy, seen
@@ -193,7 +192,7 @@ def operated(facts: NodeFacts) -> NodeFacts:
 
 
 def judged(*hosts: SeenHost, **clusters: Any) -> JudgedFleet:
-    return judge_fleet("prod.py", hosts, clusters, choose_checks((), ()), load_catalog(), NOW)
+    return ReadFleet("prod.py", hosts, clusters).judge(choose_checks((), ()), NOW)
 
 
 def verdict_on(facts: NodeFacts, **data: Any) -> SubjectVerdict:

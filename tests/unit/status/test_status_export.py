@@ -14,9 +14,8 @@ import pytest
 
 import gpufleet
 from gpufleet.doctor.document import doctor_json
-from gpufleet.doctor.fleet import judge_fleet
+from gpufleet.doctor.fleet import ReadFleet
 from gpufleet.doctor.table import choose_checks
-from gpufleet.node.catalog import load_catalog
 from gpufleet.status.export import COLUMNS, as_csv, fleet_json
 from gpufleet.status.groups import PROPERTIES
 from gpufleet.status.models import FLAGS, FleetStatus, Row
@@ -48,10 +47,8 @@ def test_groups_have_the_value_that_their_hosts_share() -> None:
 
 
 def doctor_document() -> dict[str, Any]:
-    clusters = {"lab": None}
-    return doctor_json(
-        judge_fleet("prod.py", HOSTS, clusters, choose_checks((), ()), load_catalog(), NOW), NOW
-    )
+    fleet = ReadFleet("prod.py", HOSTS, {"lab": None})
+    return doctor_json(fleet.judge(choose_checks((), ()), NOW), NOW)
 
 
 def test_the_document_of_doctor_fits_its_schema_and_has_names_as_keys() -> None:
