@@ -103,7 +103,6 @@ class HardwareProblem:
     read: str  # the reading or the errors, for people
     meaning: str
     steps: tuple[str, ...]
-    source: str
 
 
 def judge_gpu_health(health: HostHealth, peers: Sequence[GpuHealth]) -> tuple[HardwareProblem, ...]:
@@ -200,9 +199,7 @@ def _words(value: Value) -> str:
 
 
 def _problem(check: HardwareRow, slot: str, read: str) -> HardwareProblem:
-    return HardwareProblem(
-        check.id, check.severity, slot, read, check.meaning, check.steps, check.source
-    )
+    return HardwareProblem(check.id, check.severity, slot, read, check.meaning, check.steps)
 
 
 def _judge_events(health: HostHealth, gpus: Iterable[GpuHealth]) -> Iterator[HardwareProblem]:

@@ -23,17 +23,14 @@ class GpuHealth:
     mig_pending: str | None = None
     ecc_mode: str | None = None
     ecc_pending: str | None = None
-    # errors in memory since the driver was loaded or the GPU was reset, and in the GPU's life
+    # errors in memory since the driver was loaded or the GPU was reset
     ecc_volatile_corrected: int | None = None
     ecc_volatile_uncorrected: int | None = None
-    ecc_aggregate_corrected: int | None = None
-    ecc_aggregate_uncorrected: int | None = None
     sram_threshold_exceeded: bool | None = None
     memory_unrepairable: bool | None = None
     channel_repair_pending: bool | None = None
     tpc_repair_pending: bool | None = None
-    remapped_corrected: int | None = None  # rows
-    remapped_uncorrected: int | None = None
+    remapped_uncorrected: int | None = None  # rows
     remap_pending: bool | None = None
     remap_failed: bool | None = None
     remap_banks_exhausted: int | None = None  # banks without a spare row
@@ -55,7 +52,6 @@ class GpuHealth:
     pcie_generation_max: int | None = None
     pcie_width: int | None = None
     pcie_width_max: int | None = None
-    pcie_replays: int | None = None
     memory_mib: int | None = None
     fabric_state: str | None = None  # Not Started, In Progress, Completed
     fabric_status: str | None = None  # Success, or an error
@@ -63,7 +59,6 @@ class GpuHealth:
     fabric_route_unhealthy: bool | None = None
     nvlinks_active: int | None = None
     nvlinks_inactive: int | None = None
-    nvlink_errors: int | None = None  # replays, and checksums
     nvlink_recoveries: int | None = None
 
     @property
@@ -118,7 +113,6 @@ class KernelEvent:
     slot: str  # 0000:17:00.0
     time: int | None = None  # seconds since 1970, if the log has times
     text: str = ""  # the rest of the line
-    gpu_instance: int | None = None  # of MIG
     fatal: bool | None = None  # of an SXid
 
 

@@ -87,7 +87,6 @@ class RuntimeConfig(Sourced):
     unit: str
     agent_unit: str = ""
     config: str
-    drop_in: str = ""
     generated: bool = False  # regenerated at every start: change a template instead
     templates: tuple[ConfigTemplate, ...] = ()
     socket: str = ""

@@ -14,9 +14,8 @@ from gpufleet.facts.sections.readings import MAX_READING, pci_slot, read_gpus
 
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[-\w]+)\)")
 _LINK = re.compile(r"Link \d+: *(?:(\d+(?:\.\d+)?) GB/s|<?inactive>?)", re.IGNORECASE)
-_LINK_ERRORS = re.compile(
-    r"Link \d+: *(replay|recovery|CRC|link recovery failed) (?:errors|events): *(\d{1,18})\b",
-    re.IGNORECASE,
+_RECOVERIES = re.compile(
+    r"Link \d+: *(?:recovery|link recovery failed) (?:errors|events): *(\d{1,18})\b", re.IGNORECASE
 )
 # Instead of the links of a GPU without an active one.
 _ALL_DOWN = re.compile(
@@ -25,7 +24,7 @@ _ALL_DOWN = re.compile(
 _EVENT = re.compile(
     r"(?:\[ *(?P<time>\d{1,12})(?:\.\d+)?\])?.*?(?P<kind>NVRM: Xid|: SXid) \((?:PCI:)?"
     r"(?P<slot>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?)"
-    r"(?: GPU-I:(?P<instance>\d{1,4}))?[^)]*\): *(?P<code>\d{1,6}), *(?P<text>.*)",
+    r"[^)]*\): *(?P<code>\d{1,6}), *(?P<text>.*)",
     re.IGNORECASE,
 )
 # Of an SXid whose details are in further lines, or that was corrected.
@@ -88,7 +87,6 @@ def _event(text: str, boot: int | None) -> KernelEvent | None:
     kind: Literal["xid", "sxid"] = "xid" if "NVRM" in match["kind"].upper() else "sxid"
     if kind == "sxid" and _NO_ERROR.match(match["text"]):
         return None
-    instance = match["instance"]
     time = boot + int(match["time"]) if boot is not None and match["time"] else None
     return KernelEvent(
         kind=kind,
@@ -96,7 +94,6 @@ def _event(text: str, boot: int | None) -> KernelEvent | None:
         slot=pci_slot(match["slot"]),
         time=time if time is not None and 0 <= time <= LAST_TIME else None,
         text=match["text"][:MAX_READING],
-        gpu_instance=int(instance) if instance else None,
         fatal=match["text"].lower().startswith("fatal") if kind == "sxid" else None,
     )
 
@@ -122,9 +119,8 @@ def _with_links(gpus: Iterable[GpuHealth], lines: Iterable[str]) -> Iterable[Gpu
         elif link := _LINK.match(line):
             key = "active" if link[1] else "inactive"
             of_gpu[key] = of_gpu.get(key, 0) + 1
-        elif errors := _LINK_ERRORS.match(line):
-            key = "recoveries" if "recovery" in errors[1].lower() else "errors"
-            of_gpu[key] = of_gpu.get(key, 0) + int(errors[2])
+        elif errors := _RECOVERIES.match(line):
+            of_gpu["recoveries"] = of_gpu.get("recoveries", 0) + int(errors[1])
         elif _ALL_DOWN.match(line):
             of_gpu["down"] = 1
     for gpu in gpus:
@@ -132,13 +128,11 @@ def _with_links(gpus: Iterable[GpuHealth], lines: Iterable[str]) -> Iterable[Gpu
         if not links.get("active") and not links.get("inactive"):
             yield replace(gpu, nvlinks_active=0) if links.get("down") and _has_links(gpu) else gpu
             continue
-        both = links["lists"] > 1
         yield replace(
             gpu,
             nvlinks_active=links.get("active", 0),
             nvlinks_inactive=links.get("inactive", 0),
-            nvlink_errors=links.get("errors", 0) if both else None,
-            nvlink_recoveries=links.get("recoveries", 0) if both else None,
+            nvlink_recoveries=links.get("recoveries", 0) if links["lists"] > 1 else None,
         )
 
 

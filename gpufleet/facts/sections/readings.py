@@ -41,7 +41,6 @@ FLAG_READINGS = {
 _HISTOGRAM = "remapped_rows/row_remapper_histogram/row_remapper_histogram"
 _PCIE = "pci/pci_gpu_link_info"
 NUMBER_READINGS = {
-    "remapped_corrected": ("remapped_rows/remapped_row_corr",),
     "remapped_uncorrected": ("remapped_rows/remapped_row_unc",),
     "remap_banks_exhausted": (f"{_HISTOGRAM}_none",),
     "temperature": ("temperature/gpu_temp",),
@@ -61,7 +60,6 @@ NUMBER_READINGS = {
     "pcie_generation_max": (f"{_PCIE}/pcie_gen/max_link_gen",),
     "pcie_width": (f"{_PCIE}/link_widths/current_link_width",),
     "pcie_width_max": (f"{_PCIE}/link_widths/max_link_width",),
-    "pcie_replays": ("pci/replay_counter",),
     "memory_mib": ("fb_memory_usage/total",),
 }
 RETIRED_PAGES = (
@@ -122,7 +120,7 @@ def element_names() -> str:
     """The names of the elements that are read, as alternatives of a regular expression."""
     tables = (TEXT_READINGS, FLAG_READINGS, NUMBER_READINGS)
     paths = [path for table in tables for several in table.values() for path in several]
-    paths += [*RETIRED_PAGES, "ecc_errors/volatile", "ecc_errors/aggregate", "gpu"]
+    paths += [*RETIRED_PAGES, "ecc_errors/volatile", "gpu"]
     paths += [_OF_MIG]  # others of MIG's devices have names of a GPU's elements, and are not read
     paths += [path for groups in ECC_COUNTERS.values() for group in groups for path in group]
     paths += [path for pairs in TEMPERATURE_MARGINS.values() for pair in pairs for path in pair]
@@ -181,11 +179,9 @@ def _gpu(slot: str, elements: Elements) -> GpuHealth:
     values |= {field: _flag(_first(elements, paths)) for field, paths in FLAG_READINGS.items()}
     values |= {field: _number(_first(elements, paths)) for field, paths in NUMBER_READINGS.items()}
     values |= {field: _margin(elements, pairs) for field, pairs in TEMPERATURE_MARGINS.items()}
-    for span in ("volatile", "aggregate"):
-        for kind, groups in ECC_COUNTERS.items():
-            of_span = [[f"ecc_errors/{span}/{path}" for path in group] for group in groups]
-            sums = (_sum(elements, paths) for paths in of_span)
-            values[f"ecc_{span}_{kind}"] = next((each for each in sums if each is not None), None)
+    for kind, groups in ECC_COUNTERS.items():
+        sums = [_sum(elements, [f"ecc_errors/volatile/{path}" for path in each]) for each in groups]
+        values[f"ecc_volatile_{kind}"] = next((each for each in sums if each is not None), None)
     if values["ecc_volatile_uncorrected"] is None:
         values["ecc_volatile_uncorrected"] = _number(_first(elements, [_OF_MIG]))
     lost = next(filter(None, map(_LOST.match, elements.values())), None)

@@ -87,13 +87,6 @@ def test_an_error_of_a_program_is_no_fault_of_the_machine(code: int) -> None:
     assert verdict_on(ill(code)).verdict is Verdict.PASS
 
 
-def test_an_error_of_a_mig_device_is_that_of_its_gpu() -> None:
-    event = KernelEvent("xid", 48, SLOT, NOW, gpu_instance=5)
-    health = HostHealth((GpuHealth(SLOT),), "", (event,), log_since=NOW)
-    (cause,) = verdict_on(machine(health=health)).causes
-    assert (cause.check, cause.gpu) == ("gpu.xid_reset", SLOT)
-
-
 # two faults -> the causes
 PAIRS: dict[str, tuple[Callable[[], NodeFacts], set[str]]] = {
     "fell off the bus, the bus has it no more": (lambda: lost(ill(79)), {"gpu.xid_reboot"}),

@@ -46,7 +46,7 @@ def test_a_healthy_h100() -> None:
     gpu = only(read(H100))
     assert gpu.slot == "0000:18:00.0"
     assert gpu.model == "NVIDIA H100 80GB HBM3"
-    assert (gpu.ecc_volatile_uncorrected, gpu.ecc_aggregate_corrected) == (0, 2)
+    assert gpu.ecc_volatile_uncorrected == 0
     assert gpu.recovery_action == "None"
     assert gpu.reset_required is None
     assert gpu.retired_pages is None
@@ -63,7 +63,7 @@ def test_a_healthy_h100() -> None:
 def test_a_healthy_t4_with_an_old_driver() -> None:
     gpu = only(read(T4))
     assert gpu.slot == "0000:3b:00.0"
-    assert (gpu.ecc_volatile_uncorrected, gpu.ecc_aggregate_corrected) == (0, 3)
+    assert gpu.ecc_volatile_uncorrected == 0
     assert (gpu.retired_pages, gpu.retirement_pending) == (1, False)
     assert gpu.temperature_margin == 55
     assert (gpu.power_limit, gpu.pcie_generation, gpu.performance_state) == (70, 1, 8)
@@ -83,7 +83,7 @@ def test_errors_of_memory() -> None:
     ):
         bad = bad.replace(old, new)
     gpu = only(read(bad))
-    assert (gpu.ecc_volatile_uncorrected, gpu.ecc_aggregate_uncorrected) == (5, 5)
+    assert gpu.ecc_volatile_uncorrected == 5
     assert gpu.remap_pending
     assert gpu.remap_failed
     assert gpu.sram_threshold_exceeded
@@ -157,11 +157,9 @@ def test_links_of_a_gpu() -> None:
     )
     before = only(read(H100))
     after = only(read(H100, *f"{LINKS}{up}{LINKS}{errors}".splitlines()))
-    assert after == replace(
-        before, nvlinks_active=17, nvlinks_inactive=1, nvlink_errors=5, nvlink_recoveries=2
-    )
+    assert after == replace(before, nvlinks_active=17, nvlinks_inactive=1, nvlink_recoveries=2)
     unread = only(read(H100, *f"{LINKS}{up}".splitlines()))
-    assert (unread.nvlinks_active, unread.nvlink_errors) == (17, None)
+    assert (unread.nvlinks_active, unread.nvlink_recoveries) == (17, None)
     assert only(read(H100, *LINKS.splitlines())) == before
 
 
@@ -183,7 +181,7 @@ A100 = H100.replace("H100 80GB HBM3", "A100-SXM4-80GB").replace("<state>Complete
 )
 def test_a_gpu_whose_links_are_all_down(output: str, down: str, active: int | None) -> None:
     gpu = only(read(output, *f"{LINKS}{down}\n{LINKS}{down}".splitlines()))
-    assert (gpu.nvlinks_active, gpu.nvlinks_inactive, gpu.nvlink_errors) == (active, None, None)
+    assert (gpu.nvlinks_active, gpu.nvlinks_inactive, gpu.nvlink_recoveries) == (active, None, None)
 
 
 @pytest.mark.parametrize(
@@ -197,11 +195,9 @@ def test_a_gpu_whose_links_are_all_down(output: str, down: str, active: int | No
          KernelEvent("xid", 79, "0000:18:00.0", BOOT + 480_000, XID.partition("79, ")[2])),
         (XID, KernelEvent("xid", 79, "0000:18:00.0", None, XID.partition("79, ")[2])),
         ("[9.0] NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel",
-         KernelEvent("xid", 94, "0000:01:00.0", BOOT + 9, "pid=7194, Contained: CE User Channel",
-                     gpu_instance=5)),
+         KernelEvent("xid", 94, "0000:01:00.0", BOOT + 9, "pid=7194, Contained: CE User Channel")),
         ("[9.0] NVRM: Xid (PCI:0000:3b:00 GPU-I:01 GPU-CI:02): 13, pid=9, name=a, Exception",
-         KernelEvent("xid", 13, "0000:3b:00.0", BOOT + 9, "pid=9, name=a, Exception",
-                     gpu_instance=1)),
+         KernelEvent("xid", 13, "0000:3b:00.0", BOOT + 9, "pid=9, name=a, Exception")),
         ("[9.0] NVRM: Xid (0000:03:00): 14, Channel 00000001",
          KernelEvent("xid", 14, "0000:03:00.0", BOOT + 9, "Channel 00000001")),
         (f"[9.0] {SXID.format('Fatal')}",
@@ -272,9 +268,7 @@ def test_it_is_read_only_on_request(gpu_host: FakeHost, shell: tuple[str, ...]) 
     health = parse_node_facts(lines).health
     assert health is not None
     assert health.error == ""
-    expected = replace(
-        only(read(H100)), nvlinks_active=1, nvlinks_inactive=0, nvlink_errors=0, nvlink_recoveries=0
-    )
+    expected = replace(only(read(H100)), nvlinks_active=1, nvlinks_inactive=0, nvlink_recoveries=0)
     assert health.gpus == (expected,)
     assert [event.code for event in health.events] == [79]
     assert health.log_complete
