@@ -23,6 +23,10 @@ from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.settings import DriverSettings
 
 SOURCE_TITLES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's own archive"}
+OTHER_VERSION = (
+    'Set driver_version = "{newest}", or remove it; `gpufleet upgrade` changes a driver that is '
+    "installed."
+)
 
 
 def check_platform(request: DriverRequest) -> Iterator[Finding]:
@@ -172,29 +176,34 @@ def warn_of_branch(request: DriverRequest, found: Offer) -> Iterator[Finding]:
     exact = request.settings.version or found.newest
     security = request.catalog.branches.security.title
     if is_over(branch, request.today):
-        over = branch.end_of_life
-        yield kinds.BRANCH_OVER(
-            branch=branch.branch,
-            date=f"since {over:%Y-%m}" if over else "date unknown",
-            remedy=_newer(request),
-        )
-    if branch.insecure:
-        yield kinds.INSECURE(
-            what=f"branch {branch.branch}",
-            source=security,
-            fix="No fixed version of it is known.",
-            remedy=_newer(request),
-        )
-    elif branch.floor and version_tuple(exact) < version_tuple(branch.floor):
-        yield kinds.INSECURE(
-            what=exact,
-            source=security,
-            fix=f"They are fixed in {branch.floor}.",
-            remedy=f'Set driver_version = "{branch.newest}", or remove it; `gpufleet upgrade` '
-            "changes a driver that is installed.",
-        )
+        yield branch_over(branch, _newer(request))
+    if is_vulnerable(exact, branch):
+        remedy = _newer(request) if branch.insecure else OTHER_VERSION.format(newest=branch.newest)
+        what = f"branch {branch.branch}" if branch.insecure else exact
+        yield insecure_driver(branch, what, security, remedy)
     if branch.warning:
         yield kinds.BRANCH_PROBLEM(branch=branch.branch, problem=branch.warning)
+
+
+def branch_over(branch: Branch, remedy: str) -> Finding:
+    """The finding about a branch after its end of life."""
+    over = branch.end_of_life
+    date = f"since {over:%Y-%m}" if over else "date unknown"
+    return kinds.BRANCH_OVER(branch=branch.branch, date=date, remedy=remedy)
+
+
+def is_vulnerable(version: str, branch: Branch) -> bool:
+    """True if a version of the branch has known vulnerabilities."""
+    floor = branch.floor
+    return branch.insecure or (bool(floor) and version_tuple(version) < version_tuple(floor))
+
+
+def insecure_driver(branch: Branch, what: str, source: str, remedy: str) -> Finding:
+    """The finding about a vulnerable version, or about a branch without a fixed version."""
+    fix = f"They are fixed in {branch.floor}."
+    if branch.insecure:
+        fix = "No fixed version of it is known."
+    return kinds.INSECURE(what=what, source=source, fix=fix, remedy=remedy)
 
 
 def _newer(request: DriverRequest) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from gpufleet.core.entries import Entry, Sourced, entry_loader
-from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.driver.catalog import Branch, devices_of
+from gpufleet.driver.catalog import devices_of
+from gpufleet.driver.checks import branch_over, insecure_driver, is_vulnerable
 from gpufleet.driver.choice import branch_offer, is_over
 from gpufleet.driver.files import own_gpus
 from gpufleet.driver.findings import choice as of_driver
@@ -23,8 +23,7 @@ from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
 from gpufleet.status import findings
 from gpufleet.status.models import Note
-from gpufleet.toolkit.findings import choice as of_toolkit
-from gpufleet.toolkit.resolve import resolve_toolkit
+from gpufleet.toolkit.resolve import insecure_toolkit, resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 
 OTHER_BRANCH = (
@@ -99,13 +98,15 @@ def about_driver(
     newest = offer.newest if offer else ""  # in the host's repository
     planned = _planned_remedies(version, facts, wanted, catalog, today)
     if is_over(branch, today):
-        over = f"since {branch.end_of_life:%Y-%m}" if branch.end_of_life else "date unknown"
-        remedy = _driver_remedy(facts, planned.get(of_driver.BRANCH_OVER.code, OTHER_BRANCH))
-        finding = of_driver.BRANCH_OVER(branch=branch.branch, date=over, remedy=remedy)
-        yield Note("end-of-life", finding)
-    other = planned.get(of_driver.INSECURE.code, OTHER_BRANCH)
-    if known := _vulnerable(version, branch, newest, facts, catalog, other):
-        yield Note("vulnerable", known)
+        remedy = planned.get(of_driver.BRANCH_OVER.code, OTHER_BRANCH)
+        yield Note("end-of-life", branch_over(branch, _driver_remedy(facts, remedy)))
+    if is_vulnerable(version, branch):
+        what, remedy = version, NEWER_DRIVER.format(newest=newest or branch.floor)
+        if branch.insecure:
+            what = f"{version} of branch {branch.branch}"
+            remedy = planned.get(of_driver.INSECURE.code, OTHER_BRANCH)
+        source, remedy = catalog.branches.security.title, _driver_remedy(facts, remedy)
+        yield Note("vulnerable", insecure_driver(branch, what, source, remedy))
     if newest and numbers < version_tuple(newest):
         remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest))
         newer = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
@@ -154,31 +155,10 @@ def _driver_remedy(facts: NodeFacts, ours: str) -> str:
     return FOREIGN_DRIVER_REMEDY if facts.foreign_driver else ours
 
 
-def _vulnerable(
-    version: str, branch: Branch, newest: str, facts: NodeFacts, catalog: Catalog, other: str
-) -> Finding | None:
-    """A finding if the version is vulnerable. `other`: how to get a supported branch."""
-    source = catalog.branches.security.title
-    if branch.insecure:
-        what = f"{version} of branch {branch.branch}"
-        fix = "No fixed version of it is known."
-        remedy = _driver_remedy(facts, other)
-        return of_driver.INSECURE(what=what, source=source, fix=fix, remedy=remedy)
-    if not branch.floor or version_tuple(version) >= version_tuple(branch.floor):
-        return None
-    fix = f"They are fixed in {branch.floor}."
-    remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest or branch.floor))
-    return of_driver.INSECURE(what=version, source=source, fix=fix, remedy=remedy)
-
-
 def about_toolkit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[Note]:
     """Findings about the installed version of the container toolkit."""
     number = version_tuple(version)
-    known = [entry for entry in catalog.toolkit.security if number < version_tuple(entry.fixed)]
-    if known:
-        fixed = max((entry.fixed for entry in known), key=version_tuple)
-        cves = ", ".join(entry.cve for entry in known)
-        finding = of_toolkit.TOOLKIT_INSECURE(version=version, cves=cves, fixed=fixed)
+    for finding in insecure_toolkit(version, catalog.toolkit):
         yield Note("vulnerable", finding)
     choice = resolve_toolkit(
         catalog,

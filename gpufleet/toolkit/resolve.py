@@ -11,7 +11,7 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
 from gpufleet.packages.repository import Repository, repository_at
 from gpufleet.toolkit.findings import choice as kinds
-from gpufleet.toolkit.models import ToolkitCatalog
+from gpufleet.toolkit.models import Toolkit, ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
@@ -118,12 +118,16 @@ def _findings(
         yield kinds.TOOLKIT_UNKNOWN_VERSION(
             version=version, date=toolkit.as_of, newest=toolkit.newest
         )
-    insecure = [each for each in toolkit.security if number < version_tuple(each.fixed)]
-    if insecure:
-        yield kinds.TOOLKIT_INSECURE(
-            version=version,
-            cves=", ".join(each.cve for each in insecure),
-            fixed=max((each.fixed for each in insecure), key=version_tuple),
-        )
+    yield from insecure_toolkit(version, toolkit)
     if not distribution.toolkit.tested:
         yield kinds.TOOLKIT_UNTESTED(title=distribution.title)
+
+
+def insecure_toolkit(version: str, toolkit: Toolkit) -> Iterator[Finding]:
+    """A finding if a version has known vulnerabilities."""
+    number = version_tuple(version)
+    known = [each for each in toolkit.security if number < version_tuple(each.fixed)]
+    if known:
+        cves = ", ".join(each.cve for each in known)
+        fixed = max((each.fixed for each in known), key=version_tuple)
+        yield kinds.TOOLKIT_INSECURE(version=version, cves=cves, fixed=fixed)
