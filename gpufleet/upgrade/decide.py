@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpufleet.core.names import count_noun, list_names
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.host.upgrade_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
 from gpufleet.host.window import Window
-from gpufleet.upgrade.models import Limits
 
 ABORT_REQUESTED = "abort was requested"
 RECHECK_SECONDS = 60.0  # seconds until alerts and NotReady nodes are checked again
@@ -73,7 +73,7 @@ class Decision:
     end: str = "finished"
 
 
-def decide_acts(hosts: Sequence[Host], limits: Limits, around: Around) -> Decision:
+def decide_acts(hosts: Sequence[Host], limits: UpgradeSettings, around: Around) -> Decision:
     """The next acts. Begun hosts are finished first, whatever the user asks: no host stays out of
     service, and no changed host stays unchecked."""
     acts = {h.name: do for h in hosts if h.reached and (do := _of_begun(h, around.asked)) and h.due}
@@ -123,7 +123,7 @@ def _is_canary(state: HostState) -> bool:
     return state.wave == 0 and state.kind == "upgrade"
 
 
-def _spent(hosts: Sequence[Host], limits: Limits) -> str | None:
+def _spent(hosts: Sequence[Host], limits: UpgradeSettings) -> str | None:
     """Why the failure budget allows no further host, or None."""
     failing = [host for host in hosts if host.state.phase in FAILING]
     if len(failing) >= limits.max_failed:
@@ -138,7 +138,7 @@ def _spent(hosts: Sequence[Host], limits: Limits) -> str | None:
 
 
 def _of_first_wave(
-    hosts: Sequence[Host], fresh: Sequence[Host], limits: Limits, around: Around
+    hosts: Sequence[Host], fresh: Sequence[Host], limits: UpgradeSettings, around: Around
 ) -> Decision:
     """The next acts on the hosts of the first unfinished wave."""
     lost, unfinished = _lost_groups(hosts), OPEN | WORKING_PHASES
@@ -193,7 +193,9 @@ def _of_proven_groups(
     return free, min(later, default=now + RECHECK_SECONDS)
 
 
-def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: Around) -> Decision:
+def _begun(
+    hosts: Sequence[Host], free: Sequence[Host], limits: UpgradeSettings, around: Around
+) -> Decision:
     """Prepare hosts, then drain them. A host that cannot be prepared now does not delay others."""
     acts = {h.name: Do.PREPARE for h in free if h.state.phase is Phase.WAITING and h.due}
     turn = _canaries_in_turn(free) if _is_canary(free[0].state) else free
@@ -212,7 +214,7 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
         return Decision(acts, waits=held, until=again)
     drained = [host for host in ready if host.state.out]  # already out of service
     out = [h.name for h in hosts if h.state.out_of_service or not h.reached or _is_begun(h)]
-    room = limits.max_unavailable - len({*out, *around.unreached, *around.behind})
+    room = int(limits.max_unavailable) - len({*out, *around.unreached, *around.behind})
     left = room - len(around.away)
     others = [host for host in ready if host not in drained]
     acts |= {host.name: Do.DRAIN for host in [*drained, *others[: max(left, 0)]]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpufleet.host.upgrade_settings import Subject
+from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.host.upgrade_state import HostState, Kind, Phase
 
 
@@ -65,20 +65,6 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits for a whole run; see UpgradeSettings."""
-
-    max_unavailable: int = 1
-    soak: int = 300
-    max_failed: int = 3
-    max_failed_in_a_row: int = 2
-    window: str | None = None
-    window_zone: str = "UTC"
-    alerts: str | None = None
-    alerts_ignored: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The hosts of a run with their states, in the order of the waves, and the hosts left out.
     `unreached`: hosts that do not answer and may be out of service; `behind`: hosts or nodes that
@@ -88,7 +74,7 @@ class Plan:
     kind: Kind
     subject: Subject
     hosts: dict[str, HostState]
-    limits: Limits
+    limits: UpgradeSettings  # of the run; max_unavailable is a number
     left_out: tuple[LeftOut, ...] = ()
     unreached: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()

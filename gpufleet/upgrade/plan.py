@@ -4,7 +4,7 @@ Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from gpufleet.core.names import list_names
 from gpufleet.core.stopped import Stopped
@@ -17,7 +17,7 @@ from gpufleet.host.upgrade_state import HostState, Kind, Phase
 from gpufleet.toolkit.findings import choice as toolkit
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.findings.hosts import DOWNGRADE
-from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan
+from gpufleet.upgrade.models import HostView, LeftOut, Plan
 from gpufleet.upgrade.settings import share_of_hosts
 from gpufleet.upgrade.subjects import DISABLED
 
@@ -79,22 +79,18 @@ def make_plan(
     other = NOT_A_MEMBER.format(run=run)
     outside = [view for view in views if view.name not in hosts]
     left = [LeftOut(v.name, reasons[v.name] or other, _is_blocked(v, spared)) for v in outside]
+    most = share_of_hosts(settings.max_unavailable, len(hosts))
     return Plan(
         run=run,
         kind=kind,
         subject=subject,
         hosts=hosts,
-        limits=limits_of(settings, len(hosts)),
+        limits=settings.model_copy(update={"max_unavailable": most}),
         left_out=tuple(left),
         unreached=tuple(v.name for v in views if not v.reached and v.name not in unwanted),
         behind=tuple(v.name for v in views if v.left_behind and v.name not in hosts),
         resumed=bool(members),
     )
-
-
-def limits_of(settings: UpgradeSettings, total: int) -> Limits:
-    same = {each.name: getattr(settings, each.name) for each in fields(Limits)}
-    return Limits(**{**same, "max_unavailable": share_of_hosts(settings.max_unavailable, total)})
 
 
 def views_to_return(views: Sequence[HostView]) -> list[HostView]:

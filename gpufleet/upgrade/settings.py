@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.upgrade.findings import runs as findings
-from gpufleet.upgrade.models import Limits
 
-RUN_WIDE = ("canaries", "wave", "wave_by", *(each.name for each in fields(Limits)))
+RUN_WIDE = (
+    "canaries", "wave", "wave_by", "max_unavailable", "soak", "max_failed", "max_failed_in_a_row",
+    "window", "window_zone", "alerts", "alerts_ignored",
+)  # fmt: skip
 
 
 def share_of_hosts(share: str | int, total: int) -> int:

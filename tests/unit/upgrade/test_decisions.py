@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.host.upgrade_state import HostState, Phase
 from gpufleet.upgrade.decide import RECHECK_SECONDS, Around, Decision, Do, Host, decide_acts
-from gpufleet.upgrade.models import Limits
 
 NOW = 10_000.0
 
@@ -23,7 +23,7 @@ def host(name: str, phase: str = "waiting", wave: int = 0, **more: Any) -> Host:
 
 
 def decided(*hosts: Host, around: Around | None = None, **limits: Any) -> Decision:
-    return decide_acts(hosts, Limits(**{"soak": 300, **limits}), around or Around(NOW))
+    return decide_acts(hosts, UpgradeSettings.model_validate(limits), around or Around(NOW))
 
 
 def acts(*hosts: Host, around: Around | None = None, **limits: Any) -> dict[str, str]:

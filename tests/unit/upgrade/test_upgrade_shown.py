@@ -13,8 +13,9 @@ from jsonschema import Draft202012Validator
 import gpufleet.upgrade
 from gpufleet.core.progress import heartbeat_line
 from gpufleet.drain.pods import Leaving
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.host.upgrade_state import HostState, Phase
-from gpufleet.upgrade.models import LeftOut, Limits, Plan
+from gpufleet.upgrade.models import LeftOut, Plan
 from gpufleet.upgrade.show import (
     RELEASE_STUCK,
     RUN_GOES_ON,
@@ -34,7 +35,8 @@ BELL = "\x1b[2J\a"
 
 def plan(**more: Any) -> Plan:
     hosts = {"h": STATE, "i": replace(STATE, wave=1)}
-    return replace(Plan("r", "upgrade", "driver", hosts, Limits(soak=60)), **more)
+    limits = UpgradeSettings.model_validate({"soak": 60})
+    return replace(Plan("r", "upgrade", "driver", hosts, limits), **more)
 
 
 def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
