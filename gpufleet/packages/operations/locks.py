@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from pyinfra import logger
 from pyinfra.api import FunctionCommand, Host, State
@@ -28,26 +27,11 @@ _WHILE_LOCKED = {
 }
 
 
-class _Lock(NamedTuple):
-    """A lock on a host: its holder ("" if free), and the messages about it."""
-
-    look: Callable[[], str]
-    progress: str
-    give_up: Callable[[str, int, str], Finding]  # holder, seconds, changes made by this run
-
-
-_MANAGER = _Lock(
-    lambda: read_fact(LockHolder),
-    "waiting for {holder}, which holds the package manager's lock",
-    lambda holder, seconds, done: findings.LOCK_NOT_RELEASED(
-        holder=holder, seconds=seconds, done=done
-    ),
-)
-_RUN = _Lock(
-    lambda: read_fact(HostHolder),
-    "waiting for another run of gpufleet: {holder}",
-    lambda holder, seconds, done: access.ANOTHER_RUN(holder=holder_name(holder), done=done),
-)
+Holder = type[LockHolder] | type[HostHolder]  # facts: the holder of a lock, "" if it is free
+_PROGRESS = {
+    LockHolder: "waiting for {holder}, which holds the package manager's lock",
+    HostHolder: "waiting for another run of gpufleet: {holder}",
+}
 
 
 def wait_for_lock(timeout: int) -> FunctionCommand:
@@ -58,7 +42,7 @@ def wait_for_lock(timeout: int) -> FunctionCommand:
 def wait_before_planning(host: Host, timeout: int) -> Finding | None:
     """Outside any operation, wait until no other run and no package manager is active on the host.
     Returns why that failed. Raises Stopped if the host does not respond."""
-    return _until_free(host, timeout, _RUN) or _until_free(host, timeout, _MANAGER)
+    return _until_free(host, timeout, HostHolder) or _until_free(host, timeout, LockHolder)
 
 
 def without_lock_effects(found: Iterable[Finding]) -> list[Finding]:
@@ -71,7 +55,7 @@ def _wait(state: State, host: Host, timeout: int) -> bool:
     """Raises Stopped. pyinfra uses the result only of functions that take `state` and `host`."""
     ours = lock_of(host)
     done = access.NO_MORE if ours and ours.used else access.NOTHING
-    if problem := _until_free(host, timeout, _MANAGER, done):
+    if problem := _until_free(host, timeout, LockHolder, done):
         part = RunReport.of(state).host(host.name)
         part.findings = without_lock_effects(part.findings)
         raise Stopped(problem)
@@ -79,16 +63,18 @@ def _wait(state: State, host: Host, timeout: int) -> bool:
 
 
 def _until_free(
-    host: Host, timeout: int, lock: _Lock, done: str = access.NOTHING
+    host: Host, timeout: int, lock: Holder, done: str = access.NOTHING
 ) -> Finding | None:
     began = time.monotonic()
     reported = began - PACKAGE_LOCK_REPORT_SECONDS
-    while holder := lock.look():
+    while holder := read_fact(lock):
         now = time.monotonic()
         if now - began >= timeout:
-            return lock.give_up(holder, timeout, done)
+            if lock is HostHolder:
+                return access.ANOTHER_RUN(holder=holder_name(holder), done=done)
+            return findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout, done=done)
         if now - reported >= PACKAGE_LOCK_REPORT_SECONDS:
-            saying = lock.progress.format(holder=holder_name(holder))
+            saying = _PROGRESS[lock].format(holder=holder_name(holder))
             logger.info(f"{host.print_prefix}{saying}: {now - began:.0f} of {timeout} s")
             reported = now
         time.sleep(min(PACKAGE_LOCK_POLL_SECONDS, max(timeout - (now - began), 0.1)))
