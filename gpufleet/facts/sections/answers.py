@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
 
 from gpufleet.facts.health import KubeletAnswer, RuntimeAnswer
 from gpufleet.facts.sections import split_records
@@ -10,6 +12,8 @@ from gpufleet.facts.sections import split_records
 NOT_CRI = "-"  # state of plugins that are not about CRI
 KUBELET_DEFAULT = "cgroupfs"  # cgroup driver of a kubelet that names none
 _DRIVERS = {"true": "systemd", "false": "cgroupfs"}  # SystemdCgroup -> cgroup driver
+# (runtime, kind of record) -> the words of each record after the runtime's name
+Records = dict[tuple[str, str], list[list[str]]]
 
 
 def parse_answers(lines: Sequence[str]) -> dict[str, RuntimeAnswer]:
@@ -17,7 +21,7 @@ def parse_answers(lines: Sequence[str]) -> dict[str, RuntimeAnswer]:
     asked: set[str] = set()
     docker: list[str] = []
     plugins: dict[str, str] = {}
-    of_runtime: list[tuple[str, list[str]]] = []
+    records: Records = defaultdict(list)
     for word, rest in split_records(lines):
         words = rest.split()
         if word == "asked" and words:
@@ -27,53 +31,27 @@ def parse_answers(lines: Sequence[str]) -> dict[str, RuntimeAnswer]:
         elif word == "plugin" and len(words) == 2:
             plugins[words[1]] = words[0]
         elif words:
-            of_runtime.append((word, words))
+            records[words[0], word].append(words[1:])
+    cri = {name: state for name, state in plugins.items() if state != NOT_CRI}
     answers = {
-        "docker": RuntimeAnswer(
-            answered=bool(docker),
-            default=docker[0] if docker else "",
-            runtimes=tuple(docker[1:]),
-        ),
-        "containerd": RuntimeAnswer(
-            answered=bool(plugins),
-            default=_default(of_runtime, "containerd"),
-            runtimes=_handlers(of_runtime, "containerd"),
-            cri={name: state for name, state in plugins.items() if state != NOT_CRI},
-            cgroups=_cgroups(of_runtime, "containerd"),
-        ),
-        "crio": RuntimeAnswer(
-            answered=any(words[0] == "crio" for _, words in of_runtime),
-            default=_default(of_runtime, "crio"),
-            runtimes=_handlers(of_runtime, "crio"),
-            cgroups=_cgroups(of_runtime, "crio"),
-        ),
+        "docker": RuntimeAnswer(bool(docker), "".join(docker[:1]), tuple(docker[1:])),
+        "containerd": _answer(records, "containerd", answered=bool(plugins), cri=cri),
+        "crio": _answer(records, "crio", answered=any(name == "crio" for name, _ in records)),
     }
     return {name: answer for name, answer in answers.items() if name in asked}
 
 
-def _records(
-    of_runtime: Iterable[tuple[str, list[str]]], record: str, name: str
-) -> Iterable[list[str]]:
-    """The words after the runtime's name, of each record of a kind."""
-    return (words[1:] for word, words in of_runtime if (word, words[0]) == (record, name))
-
-
-def _default(of_runtime: Iterable[tuple[str, list[str]]], name: str) -> str:
-    return next((words[0] for words in _records(of_runtime, "default", name) if words), "")
-
-
-def _handlers(of_runtime: Iterable[tuple[str, list[str]]], name: str) -> tuple[str, ...]:
-    return tuple(words[0] for words in _records(of_runtime, "handler", name) if words)
-
-
-def _cgroups(of_runtime: Sequence[tuple[str, list[str]]], name: str) -> dict[str, str]:
-    """The cgroup driver by handler; under "" that of all handlers, as CRI-O has it."""
-    of_all = next((words[0] for words in _records(of_runtime, "cgroups", name) if words), "")
-    found = {"": of_all} if of_all else {}
-    for words in (*_records(of_runtime, "file", name), *_records(of_runtime, "handler", name)):
+def _answer(records: Records, name: str, **more: Any) -> RuntimeAnswer:
+    """The answer of a runtime. Its `cgroups` have CRI-O's driver of all handlers under ""."""
+    default, handlers, of_all = (
+        tuple(words[0] for words in records.get((name, record), ()) if words)
+        for record in ("default", "handler", "cgroups")
+    )
+    cgroups = {"": of_all[0]} if of_all else {}
+    for words in (*records.get((name, "file"), ()), *records.get((name, "handler"), ())):
         if len(words) == 2 and words[1] in _DRIVERS:
-            found[words[0]] = _DRIVERS[words[1]]
-    return found
+            cgroups[words[0]] = _DRIVERS[words[1]]
+    return RuntimeAnswer(default="".join(default[:1]), runtimes=handlers, cgroups=cgroups, **more)
 
 
 def parse_kubelet(lines: Sequence[str]) -> KubeletAnswer | None:
