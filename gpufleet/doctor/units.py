@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpufleet.doctor.models import Link, Verdict
 from gpufleet.facts.model import NodeFacts, Service
 
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A unit that should run and does not."""
-
-    name: str
-    failed: bool
-    state: str
+# states of a unit that should run and does not -> words
+_DOWN = {
+    "failed": "has failed",
+    "inactive": "is enabled and does not run",
+    "activating": "is still starting",
+}
 
 
 def read_units(
@@ -26,18 +22,12 @@ def read_units(
     if not there:
         return None
     read = ", ".join(f"{each.name} {each.active}" for each in there)
-    down = next((unit for each in there if (unit := _down(each))), None)
+    down = next((each for each in there if _is_down(each)), None)
     if down is None:
         return Link(read)
-    fault = f"{down.name} {down.state}: {effect}."
-    return Link(read, fault, down.name, failed if down.failed else None)
+    fault = f"{down.name} {_DOWN[down.active]}: {effect}."
+    return Link(read, fault, down.name, failed if down.active == "failed" else None)
 
 
-def _down(service: Service) -> _Unit | None:
-    if service.active == "failed":
-        return _Unit(service.name, failed=True, state="has failed")
-    if service.active == "inactive" and service.enabled == "enabled":
-        return _Unit(service.name, failed=False, state="is enabled and does not run")
-    if service.active == "activating":
-        return _Unit(service.name, failed=False, state="is still starting")
-    return None
+def _is_down(unit: Service) -> bool:
+    return unit.active in _DOWN and (unit.active != "inactive" or unit.enabled == "enabled")
