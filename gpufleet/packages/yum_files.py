@@ -94,30 +94,17 @@ def other_sections(file: ManagedFile | None, name: str) -> str:
 
 def switch_off(text: str, names: set[str], why: str) -> str:
     """`text` with these sections disabled and a comment added. No other line changes."""
-    lines: list[str] = []
-    section = ""
-    for line in _with_enabled(text, names):
-        header = _HEADER.match(line)
-        section = header["name"] if header else section
-        if section in names and _ENABLED.match(line):
-            lines += [f"{SWITCHED_OFF_MARK} {why}\n", "enabled=0\n"]
-        else:
-            lines.append(line)
-    return "".join(lines)
-
-
-def _with_enabled(text: str, names: set[str]) -> list[str]:
-    """The lines of `text`, with `enabled=` added to these sections if it is missing."""
-    lines: list[str] = []
-    ended = text if text.endswith("\n") or not text else text + "\n"
-    blocks = re.split(r"(?m)^(?=\[)", ended)
-    for block in blocks:
-        own = _LINE.findall(block)
-        header = _HEADER.match(own[0]) if own else None
-        if header and header["name"] in names and not any(_ENABLED.match(line) for line in own):
-            own.insert(1, "enabled=1\n")
-        lines += own
-    return lines
+    off = [f"{SWITCHED_OFF_MARK} {why}\n", "enabled=0\n"]
+    changed: list[str] = []
+    for block in re.split(r"(?m)^(?=\[.+\])", f"{text}\n" if text and text[-1] != "\n" else text):
+        lines = _LINE.findall(block)
+        header = _HEADER.match(lines[0]) if lines else None
+        if header and header["name"] in names:
+            if not any(map(_ENABLED.match, lines)):
+                lines.insert(1, "enabled=1\n")
+            lines = [each for line in lines for each in (off if _ENABLED.match(line) else [line])]
+        changed += lines
+    return "".join(changed)
 
 
 def switched_off(facts: NodeFacts) -> list[str]:
