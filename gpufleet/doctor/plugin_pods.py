@@ -18,6 +18,9 @@ Item = Mapping[str, Any]
 
 STARTING_SECONDS = 120  # seconds for which a pod that is not Ready may still be starting
 RESTART = "restart_plugin_pod"  # the step with the fix
+# name of a program, and the effect of a dead pod on its node
+PLUGIN = "the device plugin", "its node offers no GPUs to new pods"
+EXPORTER = "the exporter", "there are no metrics of the GPUs of its node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,35 +94,19 @@ def owned_pods(
             yield pod, work
 
 
-def judge_plugin_pods(
-    owners: Mapping[str, Workload], pods: Iterable[Item], now: int, patience: int | None
-) -> DaemonPods:
-    """The pods of the device plugin, by the uids of its DaemonSets. `patience`: as in `is_dead`."""
-    effect = "its node offers no GPUs to new pods"
-    return _judge("the device plugin", effect, owners, pods, now, patience)
-
-
-def judge_exporter_pods(
-    owners: Mapping[str, Workload], pods: Iterable[Item], now: int, patience: int | None
-) -> DaemonPods:
-    """The pods of the exporter, as `judge_plugin_pods`."""
-    effect = "there are no metrics of the GPUs of its node"
-    return _judge("the exporter", effect, owners, pods, now, patience)
-
-
-def _judge(
-    program: str,
-    effect: str,
+def judge_pods(
+    program: tuple[str, str],
     owners: Mapping[str, Workload],
     pods: Iterable[Item],
     now: int,
     patience: int | None,
 ) -> DaemonPods:
+    """The pods of PLUGIN or EXPORTER, by the uids of its DaemonSets. `patience`: see is_dead."""
     own = [pod for pod, _ in owned_pods(owners, pods)]
     late = [pod for pod in own if not is_ready_or_done(pod)]
     dead = [pod for pod in late if is_dead(pod, now, patience)]
     starting = frozenset(pod["spec"]["nodeName"] for pod in late if pod not in dead)
-    return DaemonPods(program, effect, len(own), tuple(map(_dead_pod, dead)), starting)
+    return DaemonPods(*program, len(own), tuple(map(_dead_pod, dead)), starting)
 
 
 def is_dead(pod: Item, now: int, patience: int | None) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 
 from gpufleet.doctor.cluster_links import ReadCluster, read_offered
 from gpufleet.doctor.plugin_pods import (
+    EXPORTER,
+    PLUGIN,
     STARTING_SECONDS,
     DeadPod,
     exporter_daemonsets,
     is_dead,
-    judge_exporter_pods,
-    judge_plugin_pods,
+    judge_pods,
     plugin_daemonsets,
 )
 from gpufleet.kube.node_answers import parse_node
@@ -53,10 +54,10 @@ def _read(api: ClusterApi, access: KubeAccess, patience: int | None) -> ReadClus
     spaces = sorted({work.namespace for work in (plugins | exporters).values()})
     pods = [pod for space in spaces for pod in api.list(f"/api/v1/namespaces/{space}/pods")]
     where = (("--kubeconfig", access.kubeconfig), ("--context", access.context))
-    plugin = judge_plugin_pods(plugins, pods, now, patience)
+    plugin = judge_pods(PLUGIN, plugins, pods, now, patience)
     return ReadCluster(
         plugin,
-        judge_exporter_pods(exporters, pods, now, patience),
+        judge_pods(EXPORTER, exporters, pods, now, patience),
         read_offered(api.list("/api/v1/nodes", "application/json", parse_node), plugin),
         tuple(word for pair in where if pair[1] for word in pair),
     )
