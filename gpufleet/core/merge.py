@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -35,9 +35,9 @@ def with_value(values: Mapping[str, Any], path: str, value: Any) -> dict[str, An
     return {**values, key: with_value(inner if isinstance(inner, Mapping) else {}, rest, value)}
 
 
-def without_value(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """A copy of `values` without the key at a path."""
-    key, _, rest = path.partition(".")
+def without_value(values: Mapping[str, Any], path: str | Sequence[str]) -> dict[str, Any]:
+    """A copy of `values` without the key at a path, which is one text or a list of keys."""
+    key, *rest = path.split(".") if isinstance(path, str) else path
     if not rest:
         return {name: value for name, value in values.items() if name != key}
     inner = values.get(key)

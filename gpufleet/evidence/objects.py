@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from gpufleet.core.merge import without_value
 from gpufleet.core.secrets import without_secrets
 from gpufleet.kube.parse import true_condition
 
@@ -52,22 +53,13 @@ def objects_text(items: Sequence[Item]) -> tuple[str, str]:
     texts: list[str] = []
     size = 0
     for item in items:
-        text = json.dumps(without_secrets(reduce(_without, _NOISE, item)), indent=1)
+        text = json.dumps(without_secrets(reduce(without_value, _NOISE, item)), indent=1)
         size += len(text)
         if size > MAX_OBJECTS_CHARS:
             break
         texts.append(text)
     note = f"the first {len(texts)} of {len(items)}" if len(texts) < len(items) else ""
     return "[" + ",\n".join(texts) + "]\n", note
-
-
-def _without(item: Item, path: Sequence[str]) -> Item:
-    """An object without the field at a path."""
-    field, *below = path
-    if not below:
-        return {key: value for key, value in item.items() if key != field}
-    inner = item.get(field)
-    return {**item, field: _without(inner, below)} if isinstance(inner, Mapping) else item
 
 
 def event_lines(events: Iterable[Item]) -> str:
