@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gpufleet.drain.pods import GPU_PREFIX, TAINT
-from gpufleet.kube.node_answers import is_gpu
+from gpufleet.kube.node_answers import count_of, is_gpu
 from gpufleet.kube.parse import true_condition
 
 EVENTS_NAMESPACE = "default"  # of events about nodes, which have no namespace
@@ -29,7 +29,6 @@ GONE = "its node is not in the cluster any more"
 OTHER_MACHINE = "another machine has its name now"
 SKIPPED_BY_LABEL = f"the node has the label {SKIP_LABEL}=true"
 MAX_REPLICAS = 1000  # of a GPU, by time-slicing or MPS
-MAX_COUNT_DIGITS = 10  # digits; a longer text is no number of GPUs
 MAX_REASON = 1000  # characters in an annotation
 
 Node = Mapping[str, Any]
@@ -145,14 +144,14 @@ def resources_to_try(offered: Mapping[str, str], held: Mapping[str, int]) -> lis
     Example: nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb of a GPU with both profiles.
     """
     found = sorted(filter(is_gpu, offered)) or [name for name in (gpu_of(offered),) if name]
-    return [name for name in found if held.get(name, 0) < _number(offered[name])]
+    return [name for name in found if held.get(name, 0) < count_of(offered[name])]
 
 
 def missing_resources(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     """The GPU resources of which a node offers less than before, as text, or None. More is no
     problem: a new driver may find a GPU that the old one had lost."""
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
-               if _is_less(now.get(name, "0"), count)]  # fmt: skip
+               if count_of(now.get(name, "0")) < count_of(count)]  # fmt: skip
     return ", ".join(lacking) or None
 
 
@@ -160,7 +159,7 @@ def unlike_offer(offers: Iterable[Mapping[str, int]], now: Mapping[str, str]) ->
     """How the GPU resources of a node differ from each of these offers, as text, or None. Replicas
     of time-slicing and MPS multiply all of them, and may rename them."""
     found = {
-        name.removesuffix(".shared"): _number(count) for name, count in now.items() if is_gpu(name)
+        name.removesuffix(".shared"): count_of(count) for name, count in now.items() if is_gpu(name)
     }
     for offer in offers:
         times = {found.get(name, 0) / count for name, count in offer.items()}
@@ -176,13 +175,3 @@ def unlike_offer(offers: Iterable[Mapping[str, int]], now: Mapping[str, str]) ->
 
 def _resources_shown(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "nothing"
-
-
-def _number(count: str) -> int:
-    return int(count) if count.isdecimal() and len(count) < MAX_COUNT_DIGITS else 0
-
-
-def _is_less(now: str, before: str) -> bool:
-    if now.isdecimal() and before.isdecimal() and max(len(now), len(before)) < MAX_COUNT_DIGITS:
-        return int(now) < int(before)
-    return now != before

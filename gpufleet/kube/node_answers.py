@@ -15,7 +15,7 @@ GPU_VARIANTS = (f"{GPU_RESOURCE}.", "nvidia.com/mig-")  # beginnings of names
 DRA_LABEL = "gpufleet/dra-driver"  # of a node; the DRA driver serves it if it is "true"
 LABEL_FIELD_MANAGER = "gpufleet-labels"  # field manager of labels that gpufleet applies to nodes
 _OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
-_QUANTITY = re.compile(r"(\d+)(k|M)?")
+_QUANTITY = re.compile(r"(\d{1,18})(k|M)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _extended(resources: Mapping[str, str]) -> dict[str, int]:
 
 
 def count_of(quantity: str) -> int:
-    """The count of an extended resource. The API may write it with a suffix."""
+    """The count of an extended resource, 0 for another text. The API may write it with a suffix."""
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         return 0

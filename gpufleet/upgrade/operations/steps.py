@@ -12,7 +12,6 @@ from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.core.inventory import is_cluster
 from gpufleet.core.names import list_names
-from gpufleet.drain.nodes import MAX_COUNT_DIGITS
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
@@ -20,6 +19,7 @@ from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.reading import read_fact
 from gpufleet.host.shell import script_command
 from gpufleet.host.upgrade_settings import Step, UpgradeSettings
+from gpufleet.kube.node_answers import count_of
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import (
     RunNode,
@@ -62,7 +62,7 @@ class ListedGpus(FactBase[int]):
 
     def process(self, output: Iterable[str]) -> int:
         number = "".join(framed_answer(output) or ()).removeprefix("gpus ")
-        return int(number) if number.isdecimal() and len(number) < MAX_COUNT_DIGITS else 0
+        return count_of(number)
 
 
 def take_part(install: Install) -> None:
