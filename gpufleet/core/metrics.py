@@ -5,11 +5,10 @@ Source of the format: https://prometheus.io/docs/instrumenting/exposition_format
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
+
+from gpufleet.core.private_file import replace_file
 
 Sample = tuple[Mapping[str, str], float]  # labels, value
 READABLE = 0o644  # the collector runs as another user
@@ -57,13 +56,4 @@ def write_metrics(path: Path, text: str, prefix: str) -> None:
     since the run started."""
     if why := metrics_refusal(path, prefix):
         raise OSError(why)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            os.fchmod(file.fileno(), READABLE)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    replace_file(path, text.encode(errors="backslashreplace"), READABLE)

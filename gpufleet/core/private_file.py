@@ -18,16 +18,22 @@ def write_private(path: Path, content: str | bytes) -> bool:
     if _is_private(path, data):
         return False
     make_private(path.parent)
+    replace_file(path, data)
+    return True
+
+
+def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file atomically. Raises OSError."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            os.fchmod(file.fileno(), mode)
         os.replace(temporary, path)
     except BaseException:  # an interrupt, too, leaves no part of a file
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    return True
 
 
 def make_private(folder: Path) -> None:
