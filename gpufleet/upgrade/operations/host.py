@@ -18,34 +18,25 @@ from gpufleet.upgrade.look import KEPT_FOLDER
 
 @host_operation
 def keep_packages(
-    settings: UpgradeSettings, job: PackageTransaction, version: str, packages: Mapping[str, str]
+    settings: UpgradeSettings,
+    job: PackageTransaction | None,
+    version: str,
+    packages: Mapping[str, str],
 ) -> Commands:
     """
     Fetch the installed packages, and record the health of the host.
 
     + settings: of the run
-    + job: of the driver's transaction
+    + job: of the driver's transaction, None if no packages change
     + version: of the installed driver
     + packages: name -> version, as installed
     """
-    yield wait_for_lock(job.lock_timeout)
+    if job:
+        yield wait_for_lock(job.lock_timeout)
     message = explain_finding(host.name, findings.NOT_KEPT(version=version, folder=KEPT_FOLDER))
     words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
-    about = (KEPT_FOLDER, settings.run or "", version, message, job.manager)
+    about = (KEPT_FOLDER, settings.run or "", version, message, job.manager if job else "")
     yield script_command("upgrade/keep", *about, str(settings.validation_timeout), *words)
-
-
-@host_operation
-def keep_health(settings: UpgradeSettings, version: str) -> Commands:
-    """
-    Record the health of a host whose packages do not change.
-
-    + settings: of the run
-    + version: of the loaded driver
-    """
-    message = explain_finding(host.name, findings.NOT_KEPT(version=version, folder=KEPT_FOLDER))
-    about = (KEPT_FOLDER, settings.run or "", version, message, "")
-    yield script_command("upgrade/keep", *about, str(settings.validation_timeout))
 
 
 @host_operation

@@ -133,7 +133,7 @@ def note_step(settings: UpgradeSettings, attempt: str = "") -> None:
         on_host.note_health("Note the state of the host", attempt)
     else:
         version = known[1].loaded_driver or "?"
-        on_host.keep_health("Note the health of the host", settings, version)
+        on_host.keep_packages("Note the health of the host", settings, None, version, {})
 
 
 def _seen(

@@ -222,7 +222,9 @@ def test_steps_around_a_change_of_a_layout_only_note_the_health(
 ) -> None:
     done: list[str] = []
     on_host = SimpleNamespace(
-        keep_health=lambda sentence, settings, version: done.append(f"health {version}"),
+        keep_packages=lambda sentence, settings, job, version, there: done.append(
+            f"health {version}"
+        ),
         note_health=lambda sentence, attempt: done.append(f"note {attempt}"),
     )
     part = SimpleNamespace(examined=False)
