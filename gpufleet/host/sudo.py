@@ -70,7 +70,7 @@ def _by_sudo(
     # sudo may pass on its environment (-E, env_reset off), which has the password
     clean = ["env", "-u", SUDO_ASKPASS_ENV_VAR, "-u", "SUDO_ASKPASS"]
     arguments = [*_options(how), *clean, make_unix_command(command, **inside)]
-    rest["_stdin"] = [password, *_lines(how.get("_stdin"))]
+    rest["_stdin"] = [password, *(how.get("_stdin") or ())]
     rest.pop("_get_pty", None)  # a terminal would echo the password
     return StringCommand(
         f"IFS= read -r {SUDO_ASKPASS_ENV_VAR} &&",
@@ -87,12 +87,3 @@ def _options(how: Mapping[str, Any]) -> list[Any]:
         *(["-E"] if how.get("_preserve_sudo_env") else []),
         *(["-u", QuoteString(user)] if user else []),
     ]
-
-
-def _lines(given: Any) -> list[Any]:
-    """Standard input as lines, from any type that pyinfra accepts."""
-    if given is None:
-        return []
-    if hasattr(given, "readlines"):
-        return list(given.readlines())
-    return list(given) if isinstance(given, list | tuple) else [given]
