@@ -12,19 +12,15 @@ from pydantic import AfterValidator, Field
 from gpufleet.core.settings import RoleSettings
 from gpufleet.host.window import Window
 
-_PERCENT = re.compile(r"(\d{1,3})%")
+_PERCENT = re.compile(r"0*([1-9]\d?|100)%")
 
 
 def check_share(value: str | int) -> str | int:
     """Raises ValueError if the value is neither a number of hosts nor a percentage."""
-    if isinstance(value, bool):
-        raise ValueError('must be a number of hosts, or a share such as "10%"')
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         if value < 1:
             raise ValueError("must be at least 1")
-        return value
-    found = _PERCENT.fullmatch(value)
-    if not found or not 1 <= int(found[1]) <= 100:
+    elif not _PERCENT.fullmatch(str(value)):
         raise ValueError('must be a number of hosts, or a share such as "10%"')
     return value
 
