@@ -46,30 +46,23 @@ class ExporterPod:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeScrapes:
-    """The readings of the checks of a node: its exporter as a target of Prometheus."""
-
-    machine: str
-    links: Readings
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterMonitoring:
-    """The readings by a cluster's Prometheus. `links`: those of the cluster's own checks."""
+    """The readings by a cluster's Prometheus. `links`: those of the cluster's own checks; `nodes`:
+    the machine id of each node, and the readings of its exporter as a target."""
 
     links: Readings
-    nodes: tuple[NodeScrapes, ...] = ()
+    nodes: tuple[tuple[str, Readings], ...] = ()
 
     def of_machine(self, machine: str) -> Readings:
         """The readings of a host, by its machine id."""
-        own = (node.links for node in self.nodes if machine and node.machine == machine)
+        own = (links for name, links in self.nodes if machine and name == machine)
         return next(own, {})
 
     def of_cluster(self, machines: Collection[str]) -> Readings:
         """The readings of the cluster. A target of a host that is judged too counts there alone.
         `machines`: the machine ids of these hosts."""
-        rest = [node for node in self.nodes if node.machine not in machines and node.links]
-        faults = [link for node in rest for link in node.links.values() if link and link.fault]
+        rest = [links for machine, links in self.nodes if machine not in machines and links]
+        faults = [link for links in rest for link in links.values() if link and link.fault]
         read = count_noun(len(rest), "exporter")
         if faults:
             first = Link(
@@ -137,11 +130,11 @@ def judge_monitoring(
         return ClusterMonitoring(
             {**links, TARGETS: Link("no target", fault, place=place.full_name)}
         )
-    nodes = []
+    nodes: list[tuple[str, Readings]] = []
     for pod in pods:
         target = _target(place, pod, targets, pod in expected)
         own = {TARGET: target, SCRAPE: _scrape(place, pod, by_age)} if target else {}
-        nodes.append(NodeScrapes(pod.machine, own))
+        nodes.append((pod.machine, own))
     return ClusterMonitoring(links, tuple(nodes))
 
 
