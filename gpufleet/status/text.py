@@ -22,32 +22,27 @@ EMPTY_CELL = "-"
 PAIRS = (("HOSTS", "FLAGS"), ("GPUS", "OS"), ("DRIVER", "KERNEL"), ("TOOLKIT", "RUNTIME"))
 
 
-def show_status(
-    console: Console, fleet: FleetStatus, found: Iterable[tuple[str, Finding]] | None = None
-) -> None:
-    """Print the table, findings with their hosts, and a summary. `found`: findings to print instead
-    of the reasons for the hosts' flags."""
+def show_status(console: Console, fleet: FleetStatus) -> None:
+    """Print the table, findings with their hosts, and a summary."""
     if fleet.rows or not fleet.clusters:
         console.print(_table(group_equal_rows(fleet.rows), wide=console.width >= WIDE))
-    _explain(console, fleet, found)
+    _explain(console, fleet)
 
 
 def show_groups(console: Console, fleet: FleetStatus, by: str) -> None:
     """Print the table with a line for each value of a property or data key, then findings and a
     summary."""
     console.print(_grouped_table(by_property(fleet, by), by))
-    _explain(console, fleet, None)
+    _explain(console, fleet)
 
 
-def _explain(
-    console: Console, fleet: FleetStatus, found: Iterable[tuple[str, Finding]] | None
-) -> None:
+def _explain(console: Console, fleet: FleetStatus) -> None:
     console.print()
     if fleet.clusters:
         console.print(_cluster_table(fleet.clusters))
         console.print()
     notes = [(row.name, note.finding) for row in fleet.all_rows for note in row.notes]
-    show_findings(console, notes if found is None else found)
+    show_findings(console, notes)
     for line in summary_lines(fleet):
         console.print(Text(line), highlight=False)
 
