@@ -118,12 +118,6 @@ class Process:
         """End the program and its children if it still runs."""
         end_all([self])
 
-    def tail(self, size: int) -> str:
-        """The last `size` bytes of the output so far, as text."""
-        if self._result is not None:
-            return self._result.stdout[-size:]
-        return _text(self._out, max(os.fstat(self._out.fileno()).st_size - size, 0), size)
-
     def send(self, number: int) -> bool:
         """Send a signal to the group, except to processes of other users. Returns True if any
         process of it is left."""
@@ -142,7 +136,7 @@ class Process:
         return self._result is None and self._process.poll() is None
 
     def _leave(self, code: int | None, why: str) -> ProgramResult:
-        out, err = (_text(file, 0, self._most) for file in (self._out, self._err))
+        out, err = (_text(file, self._most) for file in (self._out, self._err))
         self._result = ProgramResult(code, out, err, why)
         self._out.close()
         self._err.close()
@@ -206,5 +200,5 @@ def run_in_front(
     return 128 - status if status < 0 else status
 
 
-def _text(file: IO[bytes], start: int, size: int) -> str:
-    return os.pread(file.fileno(), size, start).decode("utf-8", "replace")
+def _text(file: IO[bytes], size: int) -> str:
+    return os.pread(file.fileno(), size, 0).decode("utf-8", "replace")
