@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from urllib.parse import urlsplit
 
 from gpufleet.catalog import findings
-from gpufleet.catalog.compare_drivers import compare_drivers
+from gpufleet.catalog.compare_drivers import compare_drivers, newer_text
 from gpufleet.catalog.models import (
     ChartRelease,
     ChartReleases,
@@ -87,18 +87,16 @@ def compare_toolkit(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[
         if version_tuple(version) > version_tuple(newest):
             newest, url = version, reading.source.url
     if version_tuple(newest) > version_tuple(toolkit.newest):
-        what, file = "Container toolkit", "toolkit/toolkit"
-        finding = findings.VERSION_NEWER(
-            what=what, version=newest, known=toolkit.newest, places=url, file="toolkit.yaml"
-        )
+        gap, file = newer_text("Container toolkit", newest, url, toolkit.newest), "toolkit/toolkit"
+        finding = findings.ENTRY_OLD(gap=gap, file="toolkit.yaml")
         entry = {"version": newest, "source": f"{url} (read {known.read})"}
         edits = (DataEdit(file, ("newest",), newest), DataEdit(file, ("versions",), entry, "add"))
         yield Gap("toolkit", finding, url, edits)
 
 
 def _gone_toolkit(name: str, version: str, reading: Reading) -> Gap:
-    finding = findings.PACKAGE_GONE(
-        package=name,
+    finding = findings.ENTRY_GONE(
+        name=name,
         version=version or "of any version",
         place=reading.source.title,
         near="",
@@ -147,11 +145,12 @@ def _newer_chart(name: str, chart: Chart, found: Sequence[ChartRelease], url: st
     newest = max(found, key=lambda each: version_tuple(each.version), default=None)
     if newest and version_tuple(newest.version) > version_tuple(known):
         asks = newest.kube_version
-        finding = findings.CHART_NEWER(
-            chart=name,
+        finding = findings.UNTRIED_NEWER(
+            what=name,
             version=newest.version,
             asks=f", for Kubernetes {asks}" if asks else "",
             known=known,
+            file="charts.yaml",
         )
         yield Gap("charts", finding, url)
 
@@ -160,8 +159,9 @@ def _gone_charts(name: str, chart: Chart, found: Sequence[ChartRelease], url: st
     there = {each.version.removeprefix("v") for each in found}
     for pick in chart.picks:
         if pick.version.removeprefix("v") not in there:
-            finding = findings.CHART_GONE(
-                chart=name, version=pick.version, repository=chart.repository
+            place, file = chart.repository, "charts.yaml"
+            finding = findings.ENTRY_GONE(
+                name=name, version=pick.version, place=place, near="", file=file
             )
             yield Gap("charts", finding, url)
 
@@ -200,7 +200,10 @@ def _newer_kubernetes(known: KnownFacts, schedule: Reading) -> Iterator[Gap]:
     """A released minor that kubeadm of the catalog does not have. The schedule has no others."""
     newest, packaged = max(schedule.content, key=version_tuple), known.catalog.kubernetes.newest
     if version_tuple(newest) > version_tuple(packaged):
-        finding = findings.KUBERNETES_NEWER(version=newest, known=packaged)
+        file = "kubernetes.yaml: newest, pause, requirements"
+        finding = findings.UNTRIED_NEWER(
+            what="Kubernetes", version=newest, asks="", known=f"{packaged} for kubeadm", file=file
+        )
         yield Gap("kubernetes", finding, schedule.source.url)
 
 
@@ -222,9 +225,10 @@ def unread_findings(unread: Iterable[Unread]) -> list[Finding]:
 
 
 def _end(what: str, end: date, known: date | None, file: str) -> Finding:
+    gap = f"The end of life of {what} is {end}; the catalog has {known}"
     if known is None:
-        return findings.ENTRY_MISSING(what=f"{what} (end of life {end})", file=file)
-    return findings.END_DIFFERS(what=what, date=end, known=known, file=file)
+        gap = f"The catalog has no {what} (end of life {end})"
+    return findings.ENTRY_OLD(gap=gap, file=file)
 
 
 def compare_runtimes(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[Gap]:

@@ -102,7 +102,7 @@ def _missing(
         "modules": list(_flavours(catalog, version, offers)),
         "source": f"{url} (read {read})",
     }
-    finding = findings.ENTRY_MISSING(what=what, file="branches.yaml")
+    finding = findings.ENTRY_OLD(gap=f"The catalog has no {what}", file="branches.yaml")
     return Gap("drivers", finding, url, (DataEdit(FILE, ("branches",), entry, "add"),))
 
 
@@ -119,14 +119,13 @@ def _flavours(catalog: Catalog, version: str, offers: Iterable[Offered]) -> tupl
     return tuple(each for each in BOTH if found[each]) or ("open",)
 
 
+def newer_text(what: str, version: str, places: str, known: str) -> str:
+    return f"{what} {version} is available in {places}; the newest in the catalog is {known}"
+
+
 def _newer(branch: int, version: str, known: str, offers: Sequence[Offered], read: str) -> Gap:
-    finding = findings.VERSION_NEWER(
-        what=f"Driver {branch}",
-        version=version,
-        known=known or "not known",
-        places=_places(offers),
-        file="branches.yaml",
-    )
+    gap = newer_text(f"Driver {branch}", version, _places(offers), known or "not known")
+    finding = findings.ENTRY_OLD(gap=gap, file="branches.yaml")
     entry, url = ("branches", ("branch", str(branch))), offers[0].url
     newest, said = (*entry, "newest"), f"; {version} in {url} (read {read})"
     edits = (
@@ -146,8 +145,8 @@ def _gone(catalog: Catalog, offers: Iterable[Offered], today: date) -> Iterator[
             for gone in _gone_packages(catalog, offer, today):
                 found[gone].append(offer)
     for (name, version, near), places in found.items():
-        finding = findings.PACKAGE_GONE(
-            package=name,
+        finding = findings.ENTRY_GONE(
+            name=name,
             version=version,
             place=_places(places),
             near=f"; it has {near}" if near else "",

@@ -208,7 +208,7 @@ def change_everything(
     mirror.kubernetes |= {"1.38": "2028-02-28", "1.36": "2027-07-28"}
     mirror.containerd |= {"2.4": "2028-11-06", "2.2": "2026-12-31"}
     return [
-        ("GF681", "driver branch 625 (625.10.01, in rhel9, ubuntu2404, a production branch by"),
+        ("GF680", "driver branch 625 (625.10.01, in rhel9, ubuntu2404, a production branch by"),
         ("GF680", "Driver 580 580.200.01 is available in ubuntu2204"),
         (
             "GF680",
@@ -220,11 +220,11 @@ def change_everything(
         ("GF685", f"The key of Docker, debian is {expiring}"),
         ("GF686", f"The key {expiring} of Docker, debian expires on 20"),
         ("GF682", "gpu-operator v27.1.0 is available, for Kubernetes >= 1.31.0-0"),
-        ("GF684", "dcgm-exporter 3.1.5"),
+        ("GF683", "dcgm-exporter 3.1.5"),
         ("GF682", "node-problem-detector 2.5.0"),
-        ("GF689", "Kubernetes 1.38 is released"),
-        ("GF681", "Kubernetes 1.38 (end of life 2028-02-28)"),
-        ("GF687", "Kubernetes 1.36 is 2027-07-28; the catalog has 2027-06-28"),
-        ("GF681", "containerd 2.4 (end of life 2028-11-06)"),
-        ("GF687", "containerd 2.2 is 2026-12-31; the catalog has 2026-11-06"),
+        ("GF682", "Kubernetes 1.38 is available"),
+        ("GF680", "Kubernetes 1.38 (end of life 2028-02-28)"),
+        ("GF680", "Kubernetes 1.36 is 2027-07-28; the catalog has 2027-06-28"),
+        ("GF680", "containerd 2.4 (end of life 2028-11-06)"),
+        ("GF680", "containerd 2.2 is 2026-12-31; the catalog has 2026-11-06"),
     ]
