@@ -56,7 +56,7 @@ def check_targets(
     return list(
         dict.fromkeys(
             [
-                *(found.NO_SUCH_GPU(index=index, gpus=len(targets)) for index in missing),
+                *(_no_such_gpu(index, len(targets)) for index in missing),
                 *(each for target in targets for each in _layout_problems(target, context)),
                 *(each for target in targets for each in _limit_problems(settings, target)),
                 *_other_managers(settings, context.facts),
@@ -65,14 +65,25 @@ def check_targets(
     )
 
 
+def _no_such_gpu(index: int, gpus: int) -> Finding:
+    there = f"this host has {count_noun(gpus, 'GPU')}, and the first has index 0"
+    problem, remedy = f"gpu_mig names GPU {index}; {there}", "Correct the index in gpu_mig."
+    return found.LAYOUT_UNFIT(problem=problem, remedy=remedy)
+
+
 def _layout_problems(target: WantedGpu, context: RoleContext) -> Iterator[Finding]:
     if not target.layout:
         return
     catalog, name = load_mig_catalog(), gpu_name(target.gpu, context.catalog)
     model = catalog.model(target.gpu.device)
+    this = f"GPU {target.index}, a {name}"
     if model is None:
         known = ", ".join(each.title for each in catalog.models)
-        yield found.NO_MIG_MODEL(index=target.index, gpu=name, known=known)
+        yield found.LAYOUT_UNFIT(
+            problem=f"gpu_mig divides {this}, which is not among the GPUs with MIG in the catalog: "
+            f"{known}",
+            remedy="Set gpu_mig only for hosts with one of these GPUs.",
+        )
         return
     if _is_older(context, model.driver):
         driver = context.driver or f"branch {context.branch}"
@@ -80,12 +91,12 @@ def _layout_problems(target: WantedGpu, context: RoleContext) -> Iterator[Findin
     known = profiles_of(model, catalog)
     lacking = [each for each in dict.fromkeys(target.layout) if each not in catalog.shapes(model)]
     for profile in lacking:
-        yield found.UNKNOWN_PROFILE(index=target.index, gpu=name, profile=profile, profiles=known)
+        problem, remedy = f"{this}, has no MIG profile {profile}", f"Use its profiles: {known}."
+        yield found.LAYOUT_UNFIT(problem=problem, remedy=remedy)
     if not lacking and (why := misfit_reason(target.layout, model, catalog)):
-        layout = layout_text(target.layout)
-        yield found.LAYOUT_TOO_LARGE(
-            index=target.index, gpu=name, layout=layout, why=why, profiles=known
-        )
+        problem = f"The layout {layout_text(target.layout)} does not fit on {this}: {why}"
+        remedy = f"Use fewer or smaller instances: {known}."
+        yield found.LAYOUT_UNFIT(problem=problem, remedy=remedy)
 
 
 def _is_older(context: RoleContext, minimum: str) -> bool:

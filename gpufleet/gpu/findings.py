@@ -10,36 +10,20 @@ COMPUTE_MODE_OF_MIG = blocker(
     "gpu_compute_mode is {mode}, and a GPU that gpu_mig divides accepts only the default mode.",
     "Remove gpu_compute_mode or gpu_mig from the host.",
 )
-NO_MIG_MODEL = blocker(
+LAYOUT_UNFIT = blocker(
     "GF481",
-    "No MIG profiles known for this GPU",
-    "gpu_mig divides GPU {index}, a {gpu}, which is not among the GPUs with MIG in the catalog: "
-    "{known}.",
-    "Set gpu_mig only for hosts with one of these GPUs.",
-)
-UNKNOWN_PROFILE = blocker(
-    "GF482",
-    "MIG profile not available",
-    "GPU {index}, a {gpu}, has no MIG profile {profile}.",
-    "Use its profiles: {profiles}.",
-)
-LAYOUT_TOO_LARGE = blocker(
-    "GF483",
-    "MIG layout does not fit",
-    "The layout {layout} does not fit on GPU {index}, a {gpu}: {why}.",
-    "Use fewer or smaller instances: {profiles}.",
+    "gpu_mig does not fit the GPU",
+    "{problem}.",
+    "{remedy}",
+    description="The GPU has no MIG, no such profile, or too little room for the layout; or the "
+    "host has no GPU with the index. The message names the GPU.",
+    advice="Correct gpu_mig; the finding names the GPUs with MIG, or the profiles of the GPU.",
 )
 MIG_NEEDS_DRIVER = blocker(
     "GF484",
     "Driver too old for MIG",
     "MIG on a {gpu} requires driver {minimum} or newer; this host has or gets {driver}.",
     "Set driver_branch or driver_version to a newer driver, or remove gpu_mig.",
-)
-NO_SUCH_GPU = blocker(
-    "GF485",
-    "No GPU with this index",
-    "gpu_mig names GPU {index}; this host has {gpus:GPU|GPUs}, and the first has index 0.",
-    "Correct the index in gpu_mig.",
 )
 OUT_OF_RANGE = blocker(
     "GF486",

@@ -132,8 +132,8 @@ def test_layouts_that_do_not_fit_are_refused(wanting: NodeFacts) -> None:
         assert codes(wanting, gpu_mig=layout_text([profile] * shape.most)) <= {"GF488", "GF489"}
         if shape.most < catalog.geometry(model).compute:
             too_many = layout_text([profile] * (shape.most + 1))
-            assert "GF483" in codes(wanting, gpu_mig=too_many)
-    assert "GF482" in codes(wanting, gpu_mig="1g.99gb:1")
+            assert "GF481" in codes(wanting, gpu_mig=too_many)
+    assert "GF481" in codes(wanting, gpu_mig="1g.99gb:1")
 
 
 @pytest.mark.usefixtures("program")

@@ -59,7 +59,7 @@ def test_a_layout_that_does_not_fit_stops_before_a_host_is_touched(
     done = fleet.run("start", "--sharing", "--yes")
     assert done.returncode == 1
     for name in hosts:
-        assert f"left out: {name}: GF483" in done.stdout
+        assert f"left out: {name}: GF481" in done.stdout
     assert all(state is None for state in (host["state"] for host in fleet.status()["hosts"]))
 
 

@@ -83,13 +83,13 @@ def test_work_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("facts", "data", "code"),
     [
-        (gpu_host(WHOLE), {"gpu_mig": "4g.40gb:2"}, "GF483"),
-        (gpu_host(WHOLE), {"gpu_mig": "1g.5gb:7"}, "GF482"),
+        (gpu_host(WHOLE), {"gpu_mig": "4g.40gb:2"}, "GF481"),
+        (gpu_host(WHOLE), {"gpu_mig": "1g.5gb:7"}, "GF481"),
         (gpu_host(WHOLE, operator_driver=True), LAYOUT, "GF487"),
         (gpu_host(state_of(SLOTS[0], ecc=None)), {"gpu_ecc": True}, "GF493"),
         (replace(gpu_host(WHOLE), listed=Listed(1)), LAYOUT, "GF287"),
         (gpu_host(state_of(SLOTS[0], ("1c.3g.40gb", "2c.3g.40gb"))), LAYOUT, "GF287"),
-        (gpu_host(state_of(SLOTS[0], ("1g.99gb",))), LAYOUT, "GF482"),  # no way back
+        (gpu_host(state_of(SLOTS[0], ("1g.99gb",))), LAYOUT, "GF481"),  # no way back
         (with_file("power=$(id)"), {**LAYOUT, "gpu_power_limit": 300}, "GF287"),
         (with_file("clocks=\x1b[2J mig=off"), {**LAYOUT, "gpu_clocks": 900}, "GF287"),
     ],

@@ -105,10 +105,10 @@ def test_a_removed_key_changes_nothing_and_is_reported() -> None:
 @pytest.mark.parametrize(
     ("facts", "data", "code"),
     [
-        (gpu_host(WHOLE), {"gpu_mig": "1g.5gb:7"}, "GF482"),
-        (gpu_host(WHOLE), {"gpu_mig": "4g.40gb:2"}, "GF483"),
+        (gpu_host(WHOLE), {"gpu_mig": "1g.5gb:7"}, "GF481"),
+        (gpu_host(WHOLE), {"gpu_mig": "4g.40gb:2"}, "GF481"),
         (gpu_host(WHOLE, device=0x1EB8), {"gpu_mig": "1g.10gb"}, "GF481"),
-        (gpu_host(WHOLE), {"gpu_mig": {1: "1g.10gb"}}, "GF485"),
+        (gpu_host(WHOLE), {"gpu_mig": {1: "1g.10gb"}}, "GF481"),
         (gpu_host(WHOLE), {"gpu_power_limit": 401}, "GF486"),
         (gpu_host(WHOLE), {"gpu_power_limit": 99}, "GF486"),
         (gpu_host(WHOLE), {"gpu_clocks": [1000, 1411]}, "GF486"),
