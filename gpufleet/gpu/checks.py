@@ -116,23 +116,22 @@ def _limit_problems(settings: GpuSettings, target: WantedGpu) -> Iterator[Findin
         return
     low, high, watts = state.least_power, state.most_power, settings.power_limit
     if isinstance(watts, int) and low and high and not low <= watts <= high:
-        yield found.OUT_OF_RANGE(
-            key="gpu_power_limit", value=watts, index=target.index,
-            least=f"{low:.0f}", most=f"{high:.0f}", unit="W",
-        )  # fmt: skip
+        takes = f"accepts {low:.0f} to {high:.0f} W"
+        yield found.SETTING_UNFIT(
+            key="gpu_power_limit", value=watts, index=target.index, takes=takes
+        )
     for key, lacks in _lacking(settings, state).items():
         if lacks:
-            yield found.NOT_ON_THIS_GPU(key=key, index=target.index)
+            takes = "has no such setting: nvidia-smi prints [N/A] for it"
+            yield found.SETTING_UNFIT(key=key, value="set", index=target.index, takes=takes)
     clocks = {
         "gpu_clocks": (settings.clocks, state.most_clock),
         "gpu_memory_clocks": (settings.memory_clocks, state.most_memory_clock),
     }
     for key, (wanted, most) in clocks.items():
         if isinstance(wanted, tuple) and most and wanted[1] > most:
-            yield found.OUT_OF_RANGE(
-                key=key, value=f"{wanted[0]} to {wanted[1]}", index=target.index,
-                least=1, most=f"{most:.0f}", unit="MHz",
-            )  # fmt: skip
+            value, takes = f"{wanted[0]} to {wanted[1]}", f"accepts 1 to {most:.0f} MHz"
+            yield found.SETTING_UNFIT(key=key, value=value, index=target.index, takes=takes)
 
 
 def _lacking(settings: GpuSettings, state: GpuState) -> dict[str, bool]:

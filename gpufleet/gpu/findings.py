@@ -25,11 +25,11 @@ MIG_NEEDS_DRIVER = blocker(
     "MIG on a {gpu} requires driver {minimum} or newer; this host has or gets {driver}.",
     "Set driver_branch or driver_version to a newer driver, or remove gpu_mig.",
 )
-OUT_OF_RANGE = blocker(
+SETTING_UNFIT = blocker(
     "GF486",
-    "GPU limit out of range",
-    "{key} is {value}; GPU {index} accepts {least} to {most} {unit}.",
-    "Set {key} within that range.",
+    "GPU does not take a setting",
+    "{key} is {value}; GPU {index} {takes}.",
+    "Correct {key}, or remove it for this host.",
 )
 OTHER_MANAGER = blocker(
     "GF487",
@@ -67,12 +67,6 @@ GPU_WAITS = warning(
     'Reboot the host, or set node_reboot = "if_needed" and run again.',
     description="A GPU could not be reset, or no driver is loaded. Its MIG mode, ECC or layout "
     "changes at the next boot; the message names the GPU.",
-)
-NOT_ON_THIS_GPU = blocker(
-    "GF493",
-    "Setting not available on this GPU",
-    "{key} is set, and GPU {index} has no such setting: nvidia-smi prints [N/A] for it.",
-    "Remove {key} for this host.",
 )
 LAYOUT_KEPT = info(
     "GF492",

@@ -86,7 +86,7 @@ def test_work_is_waited_for() -> None:
         (gpu_host(WHOLE), {"gpu_mig": "4g.40gb:2"}, "GF481"),
         (gpu_host(WHOLE), {"gpu_mig": "1g.5gb:7"}, "GF481"),
         (gpu_host(WHOLE, operator_driver=True), LAYOUT, "GF487"),
-        (gpu_host(state_of(SLOTS[0], ecc=None)), {"gpu_ecc": True}, "GF493"),
+        (gpu_host(state_of(SLOTS[0], ecc=None)), {"gpu_ecc": True}, "GF486"),
         (replace(gpu_host(WHOLE), listed=Listed(1)), LAYOUT, "GF287"),
         (gpu_host(state_of(SLOTS[0], ("1c.3g.40gb", "2c.3g.40gb"))), LAYOUT, "GF287"),
         (gpu_host(state_of(SLOTS[0], ("1g.99gb",))), LAYOUT, "GF481"),  # no way back

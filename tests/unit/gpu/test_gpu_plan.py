@@ -120,9 +120,9 @@ def test_a_removed_key_changes_nothing_and_is_reported() -> None:
         (gpu_host(WHOLE, gpu_pods=1), LAYOUT, "GF488"),
         (gpu_host(WHOLE, gpu_containers=1), LAYOUT, "GF488"),
         (gpu_host(WHOLE, operator_driver=True), LAYOUT, "GF487"),
-        (gpu_host(state_of(SLOTS[0], ecc=None)), {"gpu_ecc": True}, "GF493"),
-        (gpu_host(state_of(SLOTS[0], power=None)), {"gpu_power_limit": 300}, "GF493"),
-        (gpu_host(state_of(SLOTS[0], compute_mode="")), {"gpu_compute_mode": "default"}, "GF493"),
+        (gpu_host(state_of(SLOTS[0], ecc=None)), {"gpu_ecc": True}, "GF486"),
+        (gpu_host(state_of(SLOTS[0], power=None)), {"gpu_power_limit": 300}, "GF486"),
+        (gpu_host(state_of(SLOTS[0], compute_mode="")), {"gpu_compute_mode": "default"}, "GF486"),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_refused(facts: NodeFacts, data: dict[str, Any], code: str) -> None:
