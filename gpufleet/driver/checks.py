@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpufleet.core.entries import Modules, Source
 from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.findings.settings import CONTRADICTION
 from gpufleet.core.versions import branch_of, version_tuple
 from gpufleet.driver.catalog import BOTH, Branch, name_devices
 from gpufleet.driver.choice import (
@@ -167,7 +168,9 @@ def not_in_catalog(
 def check_contradiction(settings: DriverSettings) -> Iterator[Finding]:
     """Findings if driver_version contradicts driver_branch."""
     if settings.version and settings.branch and str(branch_of(settings.version)) != settings.branch:
-        yield kinds.VERSION_AGAINST_BRANCH(version=settings.version, branch=settings.branch)
+        first = f'driver_version = "{settings.version}"'
+        second = f'driver_branch = "{settings.branch}"'
+        yield CONTRADICTION(first=first, second=second, problem="the version is of another branch")
 
 
 def warn_of_branch(request: DriverRequest, found: Offer) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.findings.settings import CONTRADICTION
 from gpufleet.core.names import count_noun
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import DriverCatalog, devices_of
@@ -43,7 +44,10 @@ class WantedGpu:
 def check_keys(settings: GpuSettings) -> list[Finding]:
     """Findings about contradictory keys."""
     if divides_gpus(settings) and settings.compute_mode not in (None, "default"):
-        return [found.COMPUTE_MODE_OF_MIG(mode=settings.compute_mode), *check_sharing(settings)]
+        mode = f'gpu_compute_mode = "{settings.compute_mode}"'
+        problem = "a GPU that gpu_mig divides accepts only the default mode"
+        conflict = CONTRADICTION(first=mode, second="gpu_mig", problem=problem)
+        return [conflict, *check_sharing(settings)]
     return check_sharing(settings)
 
 

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker, info, warning
 
-COMPUTE_MODE_OF_MIG = blocker(
-    "GF480",
-    "Compute mode does not fit MIG",
-    "gpu_compute_mode is {mode}, and a GPU that gpu_mig divides accepts only the default mode.",
-    "Remove gpu_compute_mode or gpu_mig from the host.",
-)
 LAYOUT_UNFIT = blocker(
     "GF481",
     "gpu_mig does not fit the GPU",

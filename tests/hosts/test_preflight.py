@@ -87,7 +87,7 @@ def test_wrong_settings_of_all_hosts_are_reported_at_once(hosts: list[Host]) -> 
     assert sorted(done.failures()) == sorted(WRONG)
     assert done.codes("el7") == {"GF201", "GF202"}
     assert done.codes("debian12") == {"GF202"}
-    assert done.codes("nogpu") == {"GF118"}
+    assert done.codes("nogpu") == {"GF203"}
     messages = {
         name: " ".join(f["message"] + f["remedy"] for f in part["findings"])
         for name, part in done.report.items()

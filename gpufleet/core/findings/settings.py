@@ -29,9 +29,8 @@ CONTRADICTION = blocker(
     "Conflicting settings",
     "{first} conflicts with {second}: {problem}.",
     "Change or remove one of the two.",
-    description="Two keys exclude each other, such as two sources of charts; the message "
-    "shows both. A driver_version of "
-    "another driver_branch is GF118. Nothing was done.",
+    description="Two keys exclude each other, such as two sources of charts, or a driver_version "
+    "of another driver_branch; the message shows both. Nothing was done.",
 )
 
 NEAR_MISS = warning(

@@ -76,13 +76,6 @@ NO_DRIVER = blocker(
     advice="Change the distribution or the GPU, or the setting that the message names.",
 )
 
-VERSION_AGAINST_BRANCH = blocker(
-    "GF118",
-    "Driver version and branch conflict",
-    "driver_version = {version} does not belong to driver_branch = {branch}.",
-    "Remove one of the two settings, or make them agree.",
-)
-
 INSECURE = warning(
     "GF120",
     "Driver with known vulnerabilities",

@@ -94,7 +94,7 @@ OTHERS = [
     ["--version"],
     ["catalog", "distributions"],
     ["completion", "bash"],
-    ["explain", "GF118"],
+    ["explain", "GF203"],
     ["upgrade", "start", "--help"],
 ]
 
@@ -118,7 +118,7 @@ def test_a_reader_that_has_gone_is_no_traceback(
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     monkeypatch.setattr(sys, "stdout", Gone(late=True))
-    assert ends(["explain", "GF118"], monkeypatch) == 1  # the text is still in the buffer
+    assert ends(["explain", "GF203"], monkeypatch) == 1  # the text is still in the buffer
     assert capsys.readouterr().err == ""
 
 

@@ -186,7 +186,7 @@ def test_no_gpu_named_is_no_problem() -> None:
 
 
 def test_version_and_branch_must_agree() -> None:
-    assert codes(choose("ubuntu2204", T4, branch="550", version="580.95.05"))[0] == "GF118"
+    assert codes(choose("ubuntu2204", T4, branch="550", version="580.95.05"))[0] == "GF203"
     choice = choose("ubuntu2204", T4, branch="580", version="580.178.04")
     assert (choice.version, choice.findings) == ("580.178.04", ())
 

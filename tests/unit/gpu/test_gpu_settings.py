@@ -79,7 +79,7 @@ def test_a_wrong_value_is_refused_with_its_key(data: dict[str, Any]) -> None:
 def test_contradictory_keys_are_refused(data: dict[str, Any]) -> None:
     settings, problems = load_node_settings(data)
     assert settings is None
-    assert [problem.code for problem in problems] == ["GF480"]
+    assert [problem.code for problem in problems] == ["GF203"]
 
 
 def test_a_user_may_have_keys_with_the_same_prefix() -> None:

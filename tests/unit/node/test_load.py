@@ -92,7 +92,7 @@ def test_a_branch_may_be_written_as_a_number() -> None:
 def test_branch_and_version_must_agree() -> None:
     (found,) = problems({"driver_branch": "550", "driver_version": "580.159.03"})
     assert found.startswith(
-        "GF118 driver_version = 580.159.03 does not belong to driver_branch = 550"
+        'GF203 driver_version = "580.159.03" conflicts with driver_branch = "550"'
     )
 
 
