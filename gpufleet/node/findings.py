@@ -60,14 +60,6 @@ FILE_CHANGED = warning(
     "Remove it manually if you do not need it.",
 )
 
-PACKAGES_STAY = blocker(
-    "GF569",
-    "Packages could not be removed",
-    "The package manager failed to remove packages; its output follows.",
-    "Fix what it reports, or free space if the disk is full. Then run remove again: the second "
-    "run removes the rest.",
-)
-
 STAYS_INSTALLED = info(
     "GF562",
     "Left on the host",

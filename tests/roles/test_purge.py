@@ -61,7 +61,7 @@ def test_a_unit_of_a_removed_package_is_no_longer_failed(manager: str, tmp_path:
         (tmp_path / name).write_text(text.format(folder=tmp_path))
         (tmp_path / name).chmod(0o755)
     command = script_command(
-        "node/purge", manager, "GF569 message", "gone", "needed"
+        "node/purge", manager, "GF322 message", "gone", "needed"
     ).get_raw_value()
     command = command.replace("\nPATH=", f"\nPATH={tmp_path}:", 1)
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)

@@ -70,7 +70,7 @@ def test_the_marks_around_an_answer_are_not_printed(
     output = [
         OutputLine("stdout", ""),
         OutputLine("stdout", OUTPUT_MARK),
-        OutputLine("stderr", "GF569 @fake/one: Packages could not be removed"),
+        OutputLine("stderr", "GF322 @fake/one: Packages could not be removed"),
         OutputLine("stdout", "changed /etc/a"),
         OutputLine("stderr", "  | dpkg: no space"),
         OutputLine("stdout", ""),
@@ -79,7 +79,7 @@ def test_the_marks_around_an_answer_are_not_printed(
     said = fails_with(output, monkeypatch)
     assert said == [
         "Fail",
-        "  | GF569 @fake/one: Packages could not be removed",
+        "  | GF322 @fake/one: Packages could not be removed",
         "  |   | dpkg: no space",
     ]
     assert OUTPUT_MARK not in caplog.text

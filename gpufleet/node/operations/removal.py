@@ -144,7 +144,8 @@ def remove_packages(node: RemovalNode) -> Commands:
     if plan.held:
         locked = explain_finding(host.name, package_findings.HOLD_FAILED(what="released"))
         yield script_command("packages/release", manager, locked, *plan.held)
-    message = explain_finding(host.name, findings.PACKAGES_STAY())
+    failed = package_findings.TRANSACTION_FAILED(manager=manager)
+    message = explain_finding(host.name, failed)
     yield frame_command(script_command("node/purge", manager, message, *plan.packages))
     _note_gone(node)
 
