@@ -18,12 +18,6 @@ TOO_OLD_THERE = blocker(
     "installed.",
     'Set containerd_install to "{other}", or update the repository\'s mirror.',
 )
-NOT_STARTED = blocker(
-    "GF992",
-    "containerd does not start",
-    "{unit} is not active after the installation. Its last lines follow.",
-    "See `journalctl -u {unit}` on the host, correct the cause and run again.",
-)
 CONTAINERD_IN_USE = blocker(
     "GF993",
     "Containers run in containerd",

@@ -17,6 +17,7 @@ from gpufleet.facts.files import HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.files import run_stamp
+from gpufleet.host.findings import SERVICE_FAILED
 from gpufleet.host.operation import Commands, Later, host_operation
 from gpufleet.host.reading import read_fact
 from gpufleet.host.shell import (
@@ -81,7 +82,7 @@ def settle_containerd(
         text, staged = PLAIN, f"{INCOMING}/{run_stamp()}"
         yield upload_command(PLAIN.encode(), staged)
         yield script_command("containerd/replace", staged, plan.config, PACKAGED)
-    message = explain_finding(host.name, found.NOT_STARTED(unit=plan.unit))
+    message = explain_finding(host.name, SERVICE_FAILED(service=plan.unit))
     yield script_command("containerd/start", message, plan.unit)
     version = (chosen.value.version if chosen.value else plan.before) or ""
     for problem in learn(plan.facts_with(version, text)):

@@ -8,7 +8,7 @@ from pyinfra import host
 
 from gpufleet.driver.findings import host as findings
 from gpufleet.host.asking import frame_command, framed_answer
-from gpufleet.host.findings import MODULE_NOT_BUILT
+from gpufleet.host.findings import MODULE_NOT_BUILT, SERVICE_FAILED
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.shell import explain_finding, script_command
 from gpufleet.packages.operations.transaction import log_progress
@@ -130,7 +130,7 @@ def run_services(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
     if not units or not ready():
         host.noop("they start with the driver after the reboot" if units else "the services run")
         return
-    message = explain_finding(host.name, findings.SERVICE_FAILED(service="UNIT"))
+    message = explain_finding(host.name, SERVICE_FAILED(service="UNIT"))
     yield script_command("driver/services", message, *units)
 
 

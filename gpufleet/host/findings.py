@@ -162,3 +162,10 @@ EXTRA_FAILED = warning(
     "Find the reason on the host (`journalctl -u nvidia-persistenced`, `nvidia-ctk cdi generate`) "
     "and run again, or set {key} = False for this host.",
 )
+
+SERVICE_FAILED = blocker(
+    "GF553",
+    "Service is not active",
+    "{service} was started but is not active.",
+    "Find the reason with: journalctl -u {service} -n 50",
+)

@@ -159,13 +159,6 @@ MODULE_BUSY = blocker(
     "stay loaded until the next boot.",
 )
 
-SERVICE_FAILED = blocker(
-    "GF553",
-    "Service is not active",
-    "{service} was started but is not active.",
-    "Find the reason with: journalctl -u {service} -n 50",
-)
-
 VERSIONS_DISAGREE = blocker(
     "GF555",
     "Packages, module and library versions differ",
