@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.findings.own_catalog import OWN_ENTRY_WRONG, OWN_FILE_UNREAD
+from gpufleet.core.findings.own_catalog import OWN_FILE_UNREAD
 from gpufleet.core.limits import MIB
 from gpufleet.core.load_settings import problem_of
 from gpufleet.core.stopped import Stopped
@@ -255,7 +255,7 @@ def own_problem(name: str, data: Any, error: Mapping[str, Any]) -> Finding | Non
     file = next(file for file, changed in OWN_FILES.items() if changed == name)
     place = _place(data, error["loc"])
     problem = PROBLEMS.get(error["type"]) or problem_of(error)
-    return OWN_ENTRY_WRONG(file=f"{OWN_FOLDER}/{file}", key=place, problem=problem)
+    return OWN_FILE_UNREAD(file=f"{OWN_FOLDER}/{file}", why=f"{place} {problem}")
 
 
 def _place(data: Any, steps: Sequence[object]) -> str:

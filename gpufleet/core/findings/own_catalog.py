@@ -8,14 +8,8 @@ OWN_FILE_UNREAD = blocker(
     "GF209",
     "File of catalog.d cannot be used",
     "Cannot use {file}: {why}. Nothing was done.",
-    "Correct or remove the file. docs/how-to/catalog.md shows its form.",
-)
-
-OWN_ENTRY_WRONG = blocker(
-    "GF210",
-    "Invalid entry in catalog.d",
-    "{file}: {key} {problem}. Nothing was done.",
-    "Correct the entry: it has the keys and types of the catalog's own file of that name.",
+    "Correct or remove the file: it has the keys and types of the catalog's own file of that name. "
+    "docs/how-to/catalog.md shows its form.",
 )
 
 OWN_ENTRIES = info(

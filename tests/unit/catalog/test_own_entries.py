@@ -217,8 +217,8 @@ def test_a_wrong_entry_is_named_with_its_file_and_key(name: str, own_folder: Pat
     with pytest.raises(Stopped) as caught:
         require_own_catalog()
     for finding in caught.value.findings:
-        assert finding.code == "GF210"
-        assert finding.message.startswith(f"catalog.d/{file}.yaml: ")
+        assert finding.code == "GF209"
+        assert finding.message.startswith(f"Cannot use catalog.d/{file}.yaml: ")
     assert place in " ".join(finding.message for finding in caught.value.findings)
 
 
