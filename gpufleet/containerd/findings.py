@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker
 
-SOURCE_MISSING = blocker(
-    "GF990",
-    "No such package of containerd for this distribution",
-    'containerd_install is "{wanted}", which has no containerd {minimum} or newer for this '
-    "distribution.",
-    'Set containerd_install to "auto" for this host, or install containerd there.',
-)
 TOO_OLD_THERE = blocker(
-    "GF991",
-    "containerd in the repository is too old",
-    "The repository has {package} {version}; {minimum} or newer is required. Nothing was "
-    "installed.",
-    'Set containerd_install to "{other}", or update the repository\'s mirror.',
+    "GF990",
+    "No package of containerd that is new enough",
+    "{offer}; containerd {minimum} or newer is required. Nothing was installed.",
+    'Set containerd_install to another source or "auto" for this host, update the mirror of the '
+    "repository, or install containerd there.",
+    description="The source of containerd_install has no package of containerd for the "
+    "distribution, or an old one.",
 )
 CONTAINERD_IN_USE = blocker(
     "GF993",

@@ -53,11 +53,8 @@ def require_containerd(plan: ContainerdPlan, chosen: Later[PackageTransaction]) 
     if not version or version_tuple(version) >= version_tuple(plan.minimum):
         host.noop("the version is new enough")
         return
-    other = "distribution" if plan.docker else "docker"
-    problem = found.TOO_OLD_THERE(
-        package=plan.package, version=version, minimum=plan.minimum, other=other
-    )
-    yield stop_command(host.name, problem)
+    offer = f"The repository has {plan.package} {version}"
+    yield stop_command(host.name, found.TOO_OLD_THERE(offer=offer, minimum=plan.minimum))
 
 
 @host_operation

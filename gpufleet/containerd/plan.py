@@ -38,7 +38,6 @@ class ContainerdPlan:
     """The steps of the role for one host without containerd, or with gpufleet's."""
 
     transaction: PackageTransaction
-    docker: bool  # the package is Docker's
     minimum: str  # "": any version
     before: str | None  # installed version
     config: str
@@ -91,7 +90,8 @@ def plan_containerd(
     ]
     if not fitting or system is None:
         asked = wanted in ("distribution", "docker")
-        problem = found.SOURCE_MISSING(wanted=wanted, minimum=minimum)
+        offer = f'containerd_install is "{wanted}", which has no package for this distribution'
+        problem = found.TOO_OLD_THERE(offer=offer, minimum=minimum)
         return None, ((problem,) if asked else ())
     package, version, docker, reason = fitting[0]
     source = repository_of(settings, known, facts, system) if docker else None
@@ -100,7 +100,6 @@ def plan_containerd(
     text = file.content if file else None
     plan = ContainerdPlan(
         transaction=_transaction(context, package, repository, needed=True),
-        docker=docker,
         minimum=minimum,
         before=None,
         config=known.config,
@@ -147,7 +146,6 @@ def _installed(
     after = _with_runtime(facts, version, known.config, text) if settles else facts
     return ContainerdPlan(
         transaction=_transaction(context, package, NO_REPOSITORY, needed=False),
-        docker=package == known.docker.package,
         minimum=minimum,
         before=facts.packages[package].upstream,
         config=known.config,

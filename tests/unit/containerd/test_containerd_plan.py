@@ -67,7 +67,7 @@ def test_a_host_without_containerd_gets_the_distributions() -> None:
     node = node_of(host())
     plan = node.of(ROLE)
     assert plan
-    assert (plan.package, plan.docker, plan.needed) == ("containerd", False, True)
+    assert (plan.package, plan.needed) == ("containerd", True)
     assert plan.repository.repository is None
     assert not node.blockers
     words = plan_steps(node)
