@@ -21,7 +21,7 @@ from gpufleet.kubernetes.preflight import NODE_PORTS
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
 from gpufleet.kubernetes.settings import KubernetesSettings
-from gpufleet.packages.transaction import repository_answer
+from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import Place, PlaceQuestion
 from gpufleet.role.protocol import RemovalContext, Role, RoleContext, prefix_role, repository_name
