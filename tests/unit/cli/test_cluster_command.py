@@ -256,7 +256,6 @@ class TestStatus:
 @pytest.mark.parametrize("node", [
     {"metadata": {"name": "x"}, "status": ["a"]},
     {"metadata": {}},
-    {"metadata": {"name": "x"}, "status": {"allocatable": {"nvidia.com/gpu": "9" * 5000}}},
 ])  # fmt: skip
 def test_an_answer_in_another_form_is_none(invoke: Invoke, plane: Target, node: Any) -> None:
     done = invoke([plane], "status", nodes=[node])

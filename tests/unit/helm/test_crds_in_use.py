@@ -127,7 +127,7 @@ def test_a_crd_is_written_once(step: CrdStep, written: tuple[str, str], said: st
 def test_a_crd_that_is_refused_or_not_used_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     api = Api("True", v1=described("v1", "size"))
     api.refusal = ApiError("PATCH x", 422, {"message": "it is wrong"}, "test")
-    assert write(api, STEP).endswith("it is wrong")
+    assert write(api, STEP).endswith("it is wrong; the release was not changed.")
     pauses: list[float] = []
     clock = SimpleNamespace(monotonic=count(0, 0.01).__next__, sleep=pauses.append)
     monkeypatch.setattr(crds, "time", clock)
