@@ -132,5 +132,5 @@ def test_a_crd_that_is_refused_or_not_used_is_a_finding(monkeypatch: pytest.Monk
     clock = SimpleNamespace(monotonic=count(0, 0.01).__next__, sleep=pauses.append)
     monkeypatch.setattr(crds, "time", clock)
     monkeypatch.setattr(crds, "PUBLISHED_IN", 1)
-    assert write(Api("False"), STEP).endswith("the server does not use it after 1 s")
+    assert write(Api("False"), STEP).endswith("after 1 s; the release was not changed.")
     assert set(pauses) == {LOOK_EVERY}
