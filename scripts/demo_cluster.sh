@@ -29,17 +29,15 @@ echo "Charts: $charts"
 step "2/4 From a bare cluster to a GPU cluster: pyinfra -y inventories/cluster.py deploys/gpu_cluster.py"
 GPUFLEET_REPORT=build/demo-cluster-first.json pyinfra -y inventories/cluster.py deploys/gpu_cluster.py
 
-step "3/4 The same again: it must say \"no changes\", in at most 5 seconds"
+step "3/4 The same again: it must say \"no changes\""
 second=$(date +%s%N)
 GPUFLEET_REPORT=build/demo-cluster-second.json pyinfra -y inventories/cluster.py deploys/gpu_cluster.py
 milliseconds=$((($(date +%s%N) - second) / 1000000))
-python - build/demo-cluster-second.json "$milliseconds" <<'PY'
+python - build/demo-cluster-second.json <<'PY'
 import json, sys
 (cluster,) = json.load(open(sys.argv[1]))["hosts"].values()
 if cluster["changed"] or cluster["failed"]:
     sys.exit("the second run changed something")
-if int(sys.argv[2]) > 5000:
-    sys.exit(f"the second run took {sys.argv[2]} ms")
 PY
 
 step "4/4 Checked by code that shares nothing with the deploy: gpufleet verify"
