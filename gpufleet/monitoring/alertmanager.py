@@ -19,12 +19,11 @@ NOBODY_RECEIVER = "gpufleet-nobody"  # a receiver without integrations, for aler
 def parse_receivers(text: str) -> list[dict[str, Any]]:
     """Alertmanager's receivers, as a Secret's receivers.yaml holds them.
 
-    Raises ValueError where they are no such list; its text repeats nothing of a receiver but
-    names.
+    Raises ValueError for another text. Its message repeats nothing of a receiver but names.
     """
     try:
         receivers = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError for a date such as 2026-13-01
         raise ValueError(f"its {RECEIVERS_KEY} is no YAML") from error
     if not isinstance(receivers, list) or not all(
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in receivers

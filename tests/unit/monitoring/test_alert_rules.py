@@ -154,6 +154,7 @@ def test_receivers() -> None:
     ("text", "why"),
     [
         ("{", "no YAML"),
+        ("[{name: default, since: 2026-13-01}]", "no YAML"),
         ("{name: default}", "no list"),
         ("[{webhook_configs: []}]", "a name each"),
         ("[{name: default}, {name: default}]", "twice"),
